@@ -5,6 +5,7 @@ use lab::census::{Census, Window, stretches};
 use lab::followed::{Choice, Named, Ready, Reproducer, open, reproducer};
 use rig::{Bench, Generator};
 use sample::{Nanos, Observation, Schedule, When};
+use serde_json::Value;
 use std::ops::ControlFlow;
 use testbench::{FIRST_AND_LAST, Lab, Run, assert_as_promised_by, experiment, have_kernels};
 
@@ -57,7 +58,7 @@ fn a_census_has_the_latency_of_a_run_at_each_instant_and_knows_what_was_off() {
     let later = census.take(&instants[5..], 2, &|_| ()).expect("a part");
     let earlier = census.take(&instants[..5], 2, &|_| ()).expect("a part");
     let latencies = [earlier, later].concat();
-    assert_eq!(census.refused(), None);
+    assert_eq!(census.news(), None);
     let expected: Vec<_> = window.instants().map(|at| cold(&ready, &find, at)).collect();
     assert_eq!(latencies, expected);
     assert_eq!((latencies.len(), latencies[4]), (9, Some(find.answer.latency_ns)));
@@ -102,4 +103,18 @@ fn a_window_of_one_instant_and_a_find_of_another_guest_are_refused() {
     refused(&["--around", "4ns"]).says(&["no two instants", "--around a longer time"]);
     refused(&["--around", "10ms", "--every", "1ns"]).says(&["--every a longer time"]);
     lab.onset(&["census", "none.find.json"]).exits(2).says(&["there is no file none.find.json"]);
+    // The find of an answer, by itself and as on a machine that has another guest.
+    let words = ["--responder", "task", "--sample", "2", "-o", "task.find.json"];
+    lab.onset(&[&["minimise", run.text("run")], &words[..]].concat()).exits(0);
+    let find = std::fs::read(lab.path().join("task.find.json")).expect("written");
+    let find: Value = serde_json::from_slice(&find).expect("JSON");
+    let census = |file: &str| lab.onset(&["census", file, "--around", "10us", "--every", "5us"]);
+    census("task.find.json").exits(0);
+    for (key, said) in [("release", "the kernel's release is "), ("snapshot", "snapshot is ")] {
+        let mut other = find.clone();
+        assert!(other[key].is_string(), "{key} in {find:#}");
+        other[key] = "another".into();
+        lab.write("other.find.json", &other.to_string());
+        census("other.find.json").exits(69).says(&[said, "was another then"]);
+    }
 }

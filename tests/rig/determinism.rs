@@ -28,7 +28,7 @@ impl Drop for Busy {
 }
 
 /// Whether QEMU is the one in PATH, in whose place a test can put a script; else the calling test is skipped.
-fn is_qemu_of_path() -> bool {
+pub fn is_qemu_of_path() -> bool {
     let is = std::env::var_os(rig::CHOICE).is_none();
     if !is {
         testbench::skip("ONSET_QEMU names a QEMU, and this test puts one into PATH");
@@ -126,11 +126,7 @@ fn the_hosts_clock_does_not_change_which_pages_a_kernel_takes_for_used() {
     let told = lab.path().join("told");
     // onset itself gets no library: the guest's programs would have it, too.
     let (told_to, library) = (told.display(), library.display());
-    let preloads = format!(
-        "export FAST_CLOCK='{told_to}' LD_PRELOAD=\"$LD_PRELOAD:{library}\" PATH=\"${{PATH#*:}}\"\n\
-         exec qemu-system-x86_64 \"$@\""
-    );
-    lab.script("qemu-system-x86_64", &preloads);
+    lab.qemu_with(&format!("FAST_CLOCK='{told_to}' LD_PRELOAD=\"$LD_PRELOAD:{library}\""));
     let path = lab.experiment(&text);
     let mut command = lab.command(&["run", &path, "--json"]);
     let finished = Finished::of(command.env("PATH", lab.with_bin())).exits(3);
@@ -153,9 +149,7 @@ fn a_machine_that_is_booted_anew_gives_the_same_samples_however_qemu_waits() {
     let booted = |preloads: &str| {
         let count = lab.write("count", "........");
         std::fs::write(&count, 0u64.to_ne_bytes()).expect("writable");
-        let exports = format!("export LOCK_COUNT='{}' LD_PRELOAD=\"{preloads}\"", count.display());
-        let body = format!("{exports} PATH=\"${{PATH#*:}}\"\nexec qemu-system-x86_64 \"$@\"");
-        lab.script("qemu-system-x86_64", &body);
+        lab.qemu_with(&format!("LOCK_COUNT='{}' LD_PRELOAD=\"{preloads}\"", count.display()));
         let mut command = lab.command(&["run", &path, "--json"]);
         let run = Finished::of(command.env("PATH", lab.with_bin())).exits(3).run();
         let names = Lab::names(&snapshots);

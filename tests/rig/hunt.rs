@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! A hunt finds the same again, with any number of machines, and does not find less than luck.
 
+use crate::determinism::is_qemu_of_path;
 use crate::modules::module_for;
+use crate::programs::program;
 use serde_json::Value;
 use testbench::{
-    FIRST_AND_LAST, Lab, Started, assert_as_promised_by, experiment, have_kernels, users_of,
+    FIRST_AND_LAST, Finished, Lab, Started, assert_as_promised_by, experiment, have_kernels,
+    users_of,
 };
 
 /// A hunt of some rounds, in a directory of its own.
@@ -108,6 +111,63 @@ fn a_hunt_whose_trials_are_killed_comes_to_the_same_end() {
     let found = started.wait().exits(0).json();
     assert_eq!(nameless(found), whole);
     assert_eq!(users_of(lab.path()), [0; 0]);
+}
+
+/// QEMU here is one that the system lets have as many copies as a test says. With none, no trial is forked.
+#[test]
+fn a_hunt_without_room_for_forks_says_so_and_finds_the_same() {
+    if !have_kernels(&["6.12"]) || !is_qemu_of_path() {
+        return;
+    }
+    let lab = Lab::new();
+    let whole = nameless(hunt(&lab, "whole", "18trials", &IDLE));
+    let library = program(&lab, "no_fork.c", &["-shared", "-fPIC"]);
+    let with = |copies: u32| {
+        let library = library.display();
+        lab.qemu_with(&format!("NO_FORK={copies} LD_PRELOAD=\"$LD_PRELOAD:{library}\""));
+        let place = lab.path().join(format!("copies-{copies}"));
+        let place = place.to_str().expect("the lab's path is text");
+        let words = ["hunt", "--flavour", "6.12 preempt=none", "--budget", "18trials", "--json"];
+        let words = [&words[..], &["--directory", place], &IDLE].concat();
+        let hunted = Finished::of(lab.command(&words).env("PATH", lab.with_bin())).exits(0);
+        assert_eq!(nameless(hunted.json()), whole, "{copies}");
+        (hunted.forks(), hunted)
+    };
+    let (forks, hunted) = with(0);
+    hunted.says(&["no more forks: each trial restores its guest", "vm.overcommit_memory"]);
+    assert_eq!(forks, 0);
+    // The guest goes on as a scout, and leaves a copy. Of two trials at once one has room.
+    let (forks, hunted) = with(2);
+    assert!(forks > 0, "{}", hunted.stderr);
+    assert_eq!(users_of(lab.path()), [0; 0]);
+}
+
+#[test]
+fn a_trial_that_came_out_otherwise_in_a_fork_is_told_and_no_more_are_forked() {
+    if !have_kernels(&["6.12"]) {
+        return;
+    }
+    let lab = Lab::new();
+    let whole = hunt(&lab, "whole", "6trials", &IDLE);
+    assert_eq!(whole["forked_otherwise"], Value::Array(Vec::new()));
+    // No rig does that, so the journal says that one did.
+    let journal = lab.path().join("whole/trials.jsonl");
+    let text = std::fs::read_to_string(&journal).expect("a journal");
+    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    let mut last: Value = serde_json::from_str(lines.last().expect("trials")).expect("JSON");
+    last["forked_otherwise"] = true.into();
+    *lines.last_mut().expect("trials") = last.to_string();
+    std::fs::write(&journal, lines.join("\n") + "\n").expect("writable");
+    let place = lab.path().join("whole");
+    let place = place.to_str().expect("the lab's path is text");
+    let words = ["hunt", "--flavour", "6.12 preempt=none", "--budget", "8trials"];
+    let words = [&words[..], &["--directory", place], &IDLE].concat();
+    let hunted = lab.onset(&words).exits(3);
+    let hunted = hunted.says(&["0 trials were forks", "came out otherwise in a fork"]);
+    assert!(hunted.stdout.contains("onset replay FIND"), "{}", hunted.stdout);
+    let json = std::fs::read_to_string(lab.path().join("whole/hunt.json")).expect("a file");
+    let json: Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(json["forked_otherwise"], Value::Array(vec![last["number"].clone()]));
 }
 
 #[test]

@@ -272,6 +272,7 @@ fn trials_a_second_are_counted_and_all_forks_of_a_place_are_alike() {
             let generator = Generator { when, ..ready.generator().clone() };
             let mut forked = || fork(&mut walker, &generator, from).0;
             let first = forked();
+            assert!(!first.is_empty());
             let begun = Instant::now();
             let trials = 20;
             assert!((0..trials).all(|_| forked() == first));

@@ -9,16 +9,20 @@
 //! `ONSET_TEST_KERNELS`, is `all` for tests that try each of their kernels (`make test-all`).
 
 mod contract;
+mod notes;
 mod outcome;
 mod process;
 mod programs;
 
 pub use contract::{assert_as_promised, assert_as_promised_by, is_as_promised};
+pub use notes::skip;
 pub use outcome::{Finished, Run};
-pub use process::{Started, cpu_ticks, is_alive, is_there, kill, users_of, wait_for_child_of};
+pub use process::{
+    Started, cpu_ticks, is_alive, is_there, kill, started_with, users_of, wait_for_child_of,
+};
 pub use programs::{compiled, repository};
 
-use std::io::Write;
+use notes::{note, say};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
@@ -38,29 +42,6 @@ fn shared_cache() -> PathBuf {
         .or_else(|| variable("XDG_CACHE_HOME"))
         .or_else(|| Some(variable("HOME")?.join(".cache")))
         .expect("one of ONSET_TEST_CACHE, XDG_CACHE_HOME and HOME is set")
-}
-
-/// Says that the calling test cannot run here. The test harness of Rust knows no such outcome; `tests/run.sh`
-/// counts these lines and takes the tests off those that passed.
-pub fn skip(reason: &str) {
-    say("skip", reason);
-}
-
-/// Says what the calling test runs without.
-fn note(what: &str) {
-    say("note", what);
-}
-
-fn say(word: &str, what: &str) {
-    let test = std::thread::current().name().unwrap_or("a test").to_string();
-    let line = format!("{word}: {test}: {what}\n");
-    if word != "took" {
-        eprint!("{line}");
-    }
-    if let Some(path) = std::env::var_os("ONSET_TEST_NOTES") {
-        let file = std::fs::OpenOptions::new().append(true).create(true).open(path);
-        file.and_then(|mut f| f.write_all(line.as_bytes())).expect("the file of notes is writable");
-    }
 }
 
 /// Prints what was planted beside what was found, as the benches do: `make bench` shows it.
@@ -177,6 +158,12 @@ impl Lab {
         let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
         std::fs::set_permissions(&path, mode).expect("writable");
         path
+    }
+
+    /// In `bin/` the QEMU of PATH, which has these variables in its environment, as a shell exports them.
+    pub fn qemu_with(&self, exports: &str) {
+        let real = "PATH=\"${PATH#*:}\"\nexec qemu-system-x86_64 \"$@\"";
+        self.script("qemu-system-x86_64", &format!("export {exports} {real}"));
     }
 
     /// A QEMU of this version in `bin/` that gets on with the plugin, and does nothing else.

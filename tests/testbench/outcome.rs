@@ -39,6 +39,13 @@ impl Finished {
         self
     }
 
+    /// How many trials of a hunt were forks, by what it said at its end.
+    #[track_caller]
+    pub fn forks(&self) -> usize {
+        let said = self.stderr.lines().find_map(|line| line.strip_suffix(" trials were forks"));
+        said.and_then(|forks| forks.parse().ok()).unwrap_or_else(|| panic!("{}", self.stderr))
+    }
+
     /// What it printed, as JSON and nothing else.
     #[track_caller]
     pub fn json(&self) -> Value {

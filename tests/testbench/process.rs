@@ -191,6 +191,18 @@ pub fn users_of(path: &Path) -> Vec<u32> {
     processes().filter(uses).filter(|pid| is_alive(*pid)).collect()
 }
 
+/// Command lines of the processes that have `path` in their environment: also of those that a command of a lab has
+/// started, whoever is their parent by now.
+pub fn started_with(path: &Path) -> Vec<String> {
+    let text = path.to_string_lossy().into_owned();
+    let of = |pid: u32, name: &str| {
+        let bytes = std::fs::read(format!("/proc/{pid}/{name}")).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).replace('\0', " ")
+    };
+    let has = |pid: &u32| of(*pid, "environ").contains(&text) && is_alive(*pid);
+    processes().filter(has).map(|pid| of(pid, "cmdline")).collect()
+}
+
 /// Kills a process outright.
 pub fn kill(pid: u32) {
     send(pid, libc::SIGKILL);

@@ -24,7 +24,7 @@ export function showHunts({ hunts, code }: Report): HTMLElement[] {
 }
 
 function showHunt(hunt: Hunt, id: string, code: Code): HTMLElement {
-  const { flavour, load, trials, triggers, virtual_ns, stacks_seen, stacks_fired_into, ended, died } = hunt;
+  const { flavour, load, trials, triggers, virtual_ns, stacks_seen, stacks_fired_into, ended } = hunt;
   const end = ended === null ? "it has not ended" : ENDS[ended];
   return h(
     "section",
@@ -40,8 +40,19 @@ function showHunt(hunt: Hunt, id: string, code: Code): HTMLElement {
     ),
     h("div", { class: "columns" }, showGrowth(hunt, `growth.${id}`), showStrategies(hunt)),
     ...hunt.responders.map((hunted) => showFind(hunt, hunted, code)),
-    ...died.map(({ trial, under, text }) =>
+    ...hunt.died.map(({ trial, under, text }) =>
       h("div", { class: "callout" }, h("p", {}, `The guest of trial ${integer(trial)}${where(under, ",")} died.`), h("pre", {}, text)),
+    ),
+    ...hunt.forked_otherwise.map((trial) =>
+      h(
+        "div",
+        { class: "callout" },
+        h(
+          "p",
+          {},
+          `Trial ${integer(trial)} came out otherwise in a fork than in a restored guest, which is a fault of onset. The hunt forked no more after it. Replay the finds before you believe them.`,
+        ),
+      ),
     ),
   );
 }

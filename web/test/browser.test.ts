@@ -541,7 +541,7 @@ test("a hunt alone is a report: growth, coverage, strategies, finds and how to r
       "Triggers without an answer of their own: 12 superseded.",
       "found by foresight in trial 2, under mixed",
       "The guest of trial 7, under fork, died",
-      "Kernel panic",
+      "Kernel panic", "Trial 12 came out otherwise in a fork",
     ]) {
       assert.ok(text.includes(part), `${part} in ${text}`);
     }

@@ -48,7 +48,7 @@ export function fixture(): Report {
   const flavours = Object.keys(FLAVOURS);
   const runs = ["idle", "mixed"].flatMap((load) => flavours.map((flavour, i) => run(flavour, load, i)));
   return {
-    schema: 15,
+    schema: 16,
     title: "Response ladder of 6.12",
     lead: ["Under mixed load, task answered within 161 µs of virtual time on 6.12-rt.", "1 of 6 runs exceeded a limit."],
     created: "2026-11-21T19:57:03Z",
@@ -276,7 +276,7 @@ function hunt(): Hunt {
       { strategy: "random", trials: 2, triggers: 250, virtual_ns: 251_000_000, worst_ns: { task: 150_000 } },
       { strategy: "foresight", trials: 13, triggers: 256, virtual_ns: 10_500_000_000, worst_ns: { hardirq: 150_000, task: 1_000_000 } },
     ],
-    died: [{ trial: 7, under: "fork", text: "Kernel panic - not syncing" }],
+    died: [{ trial: 7, under: "fork", text: "Kernel panic - not syncing" }], forked_otherwise: [12],
   };
 }
 

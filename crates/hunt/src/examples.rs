@@ -61,6 +61,7 @@ pub fn result(trial: &Trial) -> TrialResult {
             .enters
             .map(|stretch| EnteredStretch { stretch, answered_insns: BTreeMap::new() }),
         died: None,
+        forked_otherwise: false,
     }
 }
 

@@ -155,6 +155,8 @@ pub struct Knowledge {
     pub ahead: BTreeMap<usize, Lookahead>,
     /// The guests that died: the trial, and how.
     pub died: Vec<(u64, GuestDeath)>,
+    /// The trials that came out otherwise in a fork than in a restored guest.
+    pub forked_otherwise: Vec<u64>,
     /// The last trial that brought anything new.
     pub newest: u64,
 }
@@ -205,6 +207,7 @@ impl Knowledge {
             self.newest = result.number;
         }
         self.died.extend(result.died.iter().map(|died| (result.number, died.clone())));
+        self.forked_otherwise.extend(result.forked_otherwise.then_some(result.number));
     }
 
     /// The part of a trial's virtual time for which its guest had been let run before, for another trial.
@@ -309,6 +312,7 @@ mod tests {
             entered: None,
             encounter: None,
             died: None,
+            forked_otherwise: false,
         }
     }
 

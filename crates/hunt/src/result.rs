@@ -85,6 +85,10 @@ pub struct TrialResult {
     /// If the guest ended before it was asked to: the reason, and the triggers until then.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub died: Option<GuestDeath>,
+    /// Whether the trial came out otherwise in a fork of a guest that walked than in a restored guest, which this
+    /// result is of. It may never be so.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub forked_otherwise: bool,
 }
 
 /// A stretch that was fired into as it opened, with the answers.

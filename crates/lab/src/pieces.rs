@@ -4,6 +4,7 @@
 //! that were under way, and no other.
 
 use crate::Error;
+use crate::hunting::not_locked;
 use confined::Directory as Confined;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -63,7 +64,11 @@ impl<P: Piece> Directory<P> {
             let until = Instant::now() + PATIENCE;
             loop {
                 match confined::try_lock(file) {
-                    Err(_) if Instant::now() < until && !work::is_cancelled() => {
+                    Err(e)
+                        if e.kind() == ErrorKind::WouldBlock
+                            && Instant::now() < until
+                            && !work::is_cancelled() =>
+                    {
                         std::thread::sleep(work::POLL);
                     }
                     locked => return locked,
@@ -84,11 +89,8 @@ impl<P: Piece> Directory<P> {
         std::fs::create_dir_all(path).map_err(io)?;
         let top = Confined::open(path).map_err(io)?;
         let mut file = top.edit(ABOUT_FILE).map_err(io)?;
-        lock(&file).map_err(|_| {
-            refused(format!(
-                "another command fills this {}; wait for it, or choose another directory",
-                P::WORK
-            ))
+        lock(&file).map_err(|e| {
+            refused(not_locked(&e, &format!("another command fills this {}", P::WORK)))
         })?;
         let mut text = String::new();
         (&mut file).take(BYTES_MAX).read_to_string(&mut text).map_err(io)?;

@@ -48,7 +48,7 @@ pub use memory::memory_available;
 pub use run::{Bench, Ending, Following, Guest, Outcome};
 pub use session::Session;
 pub use snapshot::Snapshot;
-pub use walker::{ForkedTrial, Sees, Walker};
+pub use walker::{ForkedTrial, NoRoom, Sees, TRIALS_AT_ONCE, Walker};
 pub use witness::{
     Batch, BatchId, ClockLine, ClockPoint, Functions, Level, Span, Spending, Wake, Witness,
 };

@@ -5,7 +5,7 @@ use super::{Kept, Late};
 use crate::followed::Reproducer;
 use crate::hunting::Find;
 use hunt::{Discovery, Genome, Recipe, place};
-use sample::{Nanos, Responder};
+use sample::Responder;
 use std::cmp::Reverse;
 
 /// How many finds of a responder are explained, each of another place.
@@ -67,12 +67,6 @@ fn find(number: u64, Late { stack, find }: &Late) -> Find {
         ..Recipe::default()
     };
     let strategy = "foresight".parse().expect("a strategy");
-    Find {
-        responder: answer.responder,
-        found: Discovery { trial: number, strategy, answer: recipe },
-        causes: Vec::new(),
-        path: None,
-        reproducer: find.clone(),
-        way: Nanos(0),
-    }
+    let found = Discovery { trial: number, strategy, answer: recipe };
+    Find::of(answer.responder, found, find.clone())
 }

@@ -137,6 +137,8 @@ pub struct Ground<'a> {
     map: Map<Vec<u8>>,
     follow: Follow,
     about: About,
+    /// Why the trials of a load are not forked, if those of one before it were not.
+    refused: Mutex<Option<String>>,
 }
 
 impl<'a> Ground<'a> {
@@ -174,7 +176,8 @@ impl<'a> Ground<'a> {
             stressors: name_of(&breeding.stressors.join(" ")),
             corpus: name_of(&corpus),
         };
-        Ok(Ground { ready, map, follow: follow.numbering_stretches(), about })
+        let follow = follow.numbering_stretches();
+        Ok(Ground { ready, map, follow, about, refused: Mutex::default() })
     }
 
     /// What the search is about.
@@ -202,7 +205,11 @@ impl<'a> Ground<'a> {
         generator.work = Some(order(&script::of(&genome)));
         let grounds = Grounds::new([self.ready.with(Stimulus::Triggers(generator))]);
         let views = vec![View { follow: &self.follow, symbols: &self.map }];
-        let field = Field { grounds: &grounds, views, walkers: Walkers::default() };
+        let field = Field {
+            grounds: &grounds,
+            views,
+            walkers: Walkers::after(lock(&self.refused).clone()),
+        };
         let first = number * NUMBERS;
         let mut known = Knowledge::default();
         let Some(scout) = field.run(&breeding.scout(first), deadline)? else { return Ok(None) };
@@ -214,10 +221,11 @@ impl<'a> Ground<'a> {
             let Some(made) = field.run(trial, deadline)? else { return Ok(None) };
             known.take(&made);
         }
+        if let Some(news) = field.walkers.news() {
+            say(&format!("! load {number}: {news}"));
+        }
         if let Some(why) = field.walkers.refused() {
-            say(&format!(
-                "! load {number}: its trials restored their guest, which takes longer than a fork: {why}"
-            ));
+            *lock(&self.refused) = Some(why);
         }
         let died = known.died.first().map(|(_, death)| death.text.clone());
         let late = |responder: &Responder| {

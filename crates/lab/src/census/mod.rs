@@ -114,6 +114,8 @@ impl<'a> Census<'a> {
         progress: &dyn Fn(Progress),
     ) -> Result<Vec<Option<Nanos>>, Error> {
         let count = instants.len();
+        // More would find no room for a fork, and restore the guest.
+        let jobs = jobs.min(rig::TRIALS_AT_ONCE);
         let taken = Mutex::new((vec![None; count], None));
         let (tell, told) = mpsc::channel();
         let cancel = &work::Cancel::current();
@@ -145,9 +147,9 @@ impl<'a> Census<'a> {
         failure.map_or(Ok(latencies), Err)
     }
 
-    /// Why its trials are not forked, if they are not.
-    pub fn refused(&self) -> Option<String> {
-        self.walkers.refused()
+    /// What people have not heard yet of how its trials are made ([`Walkers::news`]).
+    pub fn news(&self) -> Option<String> {
+        self.walkers.news()
     }
 
     fn latency(&self, at: Nanos) -> Result<Option<Nanos>, Error> {

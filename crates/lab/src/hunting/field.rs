@@ -32,6 +32,9 @@ const CHECKED: u64 = 512;
 /// The number of the first such trial: the first one that may be no scout.
 const FIRST_CHECKED: u64 = 1;
 
+/// Why a hunt forks no more after such a check.
+pub const OTHERWISE: &str = "a trial came out otherwise in a fork than in a restored guest";
+
 /// How much of the end of a guest's console is kept if the guest died in a trial: a hundred times an oops.
 const CONSOLE_BYTES_MAX: usize = 64 << 10;
 
@@ -92,12 +95,10 @@ impl Field<'_, '_> {
             Ending::Failed(why) => return Err(failed(trial.number, why)),
             Ending::Whole | Ending::Died(_) => {}
         }
-        let restored = self.result(trial, &ready, made);
+        let mut restored = self.result(trial, &ready, made);
         if forked.is_some_and(|forked| forked != restored) {
-            self.walkers.refuse(format!(
-                "trial {} came out otherwise in a fork than after a restore, which is a fault of onset; replay the finds",
-                trial.number
-            ));
+            restored.forked_otherwise = true;
+            self.walkers.refuse(OTHERWISE.into());
         }
         Ok(Some(restored))
     }
@@ -276,6 +277,7 @@ impl View<'_> {
             scouted: trial.looks_ahead().map(|_| longest(seen.foreseen.clone())),
             coincidences: seen.timeline.coincidences(),
             died,
+            forked_otherwise: false,
         }
     }
 

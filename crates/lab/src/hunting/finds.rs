@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const TOGETHER: Nanos = Nanos::from_millis(6_000);
 /// A find whose first trigger comes later than this gets a beginning of its own, this long before the trigger. So a
 /// replay takes milliseconds instead of seconds. Both are chosen: a second takes up to ten of wall time, and the guest
-/// need not settle, since it is the same guest to the instruction.
+/// need not settle. Only a find that came out the same from there begins there.
 const FAR: Nanos = Nanos::from_millis(1_000);
 const LEAD: Nanos = Nanos::from_millis(60);
 /// How many functions identify a cause: the innermost ones of its stack. The number is chosen: one less than those of a
@@ -56,25 +56,35 @@ pub struct Find {
     pub path: Option<PathBuf>,
     /// The content of the file.
     pub reproducer: Reproducer,
-    /// The time for which the guest has to be let run to the find's beginning, from a saved one.
-    pub way: Nanos,
+    /// The same find with a beginning of its own, if its first trigger comes long after where its trial began.
+    moved: Option<Box<Moved>>,
 }
 
-/// Lets a find begin shortly before its first trigger if that comes long after its beginning, and if the way there
-/// begins at that place. `before` is where the guest's warm-up ends for the hunt. Returns the length of the way.
-fn begin_later(answer: &mut Recipe, before: Nanos) -> Nanos {
+/// A find that begins shortly before its first trigger.
+#[derive(Clone, Debug)]
+struct Moved {
+    answer: Recipe,
+    reproducer: Reproducer,
+    /// The time for which the guest has to be let run to the find's beginning, from a saved one.
+    way: Nanos,
+}
+
+/// The find with a beginning shortly before its first trigger if that comes long after its beginning, and if the way
+/// there begins at that place. `before` is where the guest's warm-up ends for the hunt. With the length of the way.
+fn begin_later(answer: &Recipe, before: Nanos) -> Option<(Recipe, Nanos)> {
     let disturbed = answer.disturbances.iter().map(|disturbance| disturbance.at);
     let first = answer.instants.iter().copied().chain(disturbed).min().unwrap_or_default();
     let way = first.saturating_sub(LEAD);
     let begin = before + answer.begin.after;
     if first < FAR || rig::stage_before(begin + way) != Some(begin) {
-        return Nanos(0);
+        return None;
     }
+    let mut answer = answer.clone();
     answer.begin.after += way;
     answer.snapshot = rig::key_after(&answer.snapshot, way);
     answer.instants.iter_mut().for_each(|at| *at -= way);
     answer.disturbances.iter_mut().for_each(|disturbance| disturbance.at -= way);
-    way
+    Some((answer, way))
 }
 
 impl Find {
@@ -93,11 +103,24 @@ impl Find {
         finds
     }
 
-    /// A find in the guest that stands at its beginning. The place where measuring began need not be kept any more.
-    fn new(responder: Responder, mut found: Discovery, first: &Ready) -> Find {
+    /// A find that begins where its trial began.
+    fn new(responder: Responder, found: Discovery, first: &Ready) -> Find {
         let before = first.guest().begin_after;
-        let way = begin_later(&mut found.answer, before);
-        let best = &found.answer;
+        let moved = begin_later(&found.answer, before).map(|(answer, way)| {
+            let reproducer = Find::reproducer(responder, &answer, first);
+            Box::new(Moved { answer, reproducer, way })
+        });
+        let reproducer = Find::reproducer(responder, &found.answer, first);
+        Find { moved, ..Find::of(responder, found, reproducer) }
+    }
+
+    /// A find that is not explained, and in no file. It begins where `reproducer` says.
+    pub fn of(responder: Responder, found: Discovery, reproducer: Reproducer) -> Find {
+        Find { responder, found, causes: Vec::new(), path: None, reproducer, moved: None }
+    }
+
+    /// All that it takes to have an answer again.
+    fn reproducer(responder: Responder, best: &Recipe, first: &Ready) -> Reproducer {
         let answer = Answer {
             responder,
             trigger: best.trigger,
@@ -109,8 +132,41 @@ impl Find {
         let times = best.instants.clone();
         let disturbances = best.disturbances.clone();
         let generator = Generator { disturbances, ..first.generator().clone() };
-        let reproducer = Reproducer::of(&guest, &generator, &made_with, times, answer);
-        Find { responder, found, causes: Vec::new(), path: None, reproducer, way }
+        Reproducer::of(&guest, &generator, &made_with, times, answer)
+    }
+
+    /// For how long the guest runs until its answer, from a saved one.
+    fn runs(&self) -> Nanos {
+        let way = self.moved.as_ref().map_or(Nanos(0), |moved| moved.way);
+        let answer = self.moved.as_ref().map_or(&self.found.answer, |moved| &moved.answer);
+        answer.instants.last().map_or(way, |at| *at + way)
+    }
+
+    /// Where its time went, by a run of it. If it may have a beginning of its own, this run decides that: the guest
+    /// that is saved on the way draws other random numbers, and may go another way.
+    ///
+    /// # Errors
+    /// If it does not come out as it says from either beginning, and those of the rig.
+    fn explained(&self, bench: &Bench, say: Say) -> Result<Explained, Error> {
+        if let Some(moved) = &self.moved {
+            match causes(bench, &moved.reproducer) {
+                Ok(causes) => return Ok((causes, true)),
+                Err(failure) if failure.is_interruption() => return Err(failure),
+                Err(failure) => say(&format!(
+                    "! a find keeps the beginning of its trial, since it does not come again from a later one: {failure}"
+                )),
+            }
+        }
+        causes(bench, &self.reproducer).map(|causes| (causes, false))
+    }
+
+    /// Lets the find begin where it may, now that it came out the same from there.
+    fn begin_there(&mut self) {
+        if let Some(moved) = self.moved.take() {
+            let Moved { answer, reproducer, .. } = *moved;
+            self.found.answer = answer;
+            self.reproducer = reproducer;
+        }
     }
 
     /// What tells the find from others of the same responder, if this is known.
@@ -135,7 +191,7 @@ pub fn explain_finds(
     let is_worst = |n: usize| n == 0 || finds[n - 1].responder != finds[n].responder;
     let mut together = 0;
     let mut is_affordable = |n: usize| {
-        let run = finds[n].found.answer.instants.last().map_or(0, |at| at.0) + finds[n].way.0;
+        let run = finds[n].runs().0;
         let affordable = together + run <= TOGETHER.0;
         together += if affordable { run } else { 0 };
         affordable
@@ -149,10 +205,10 @@ pub fn explain_finds(
     let interrupted = AtomicBool::new(false);
     at_once(jobs, wanted.len(), |n| {
         let index = wanted[n];
-        match causes(bench, &finds[index]) {
-            Ok(causes) => {
+        match finds[index].explained(bench, say) {
+            Ok(found) => {
                 let mut explained = lock(&explained);
-                explained.push((index, causes));
+                explained.push((index, found));
                 if explained.len().is_multiple_of(TOLD) {
                     say(&format!("explained {} of {} finds", explained.len(), wanted.len()));
                 }
@@ -165,15 +221,21 @@ pub fn explain_finds(
         }
         ControlFlow::Continue(())
     });
-    for (index, causes) in explained.into_inner().unwrap_or_else(|p| p.into_inner()) {
+    for (index, (causes, later)) in explained.into_inner().unwrap_or_else(|p| p.into_inner()) {
         finds[index].causes = causes;
+        if later {
+            finds[index].begin_there();
+        }
     }
     leave_out_repetitions(finds);
     if interrupted.into_inner() { Err(Interrupted) } else { Ok(()) }
 }
 
-fn causes(bench: &Bench, find: &Find) -> Result<Vec<CauseShare>, Error> {
-    let named = Named::Find(Box::new(find.reproducer.clone()));
+/// The causes of a find, and whether it came out the same from its own beginning.
+type Explained = (Vec<CauseShare>, bool);
+
+fn causes(bench: &Bench, find: &Reproducer) -> Result<Vec<CauseShare>, Error> {
+    let named = Named::Find(Box::new(find.clone()));
     let samples = named.samples(None, None)?;
     let explanations = followed::explain(bench, &named, &samples, &|_| ())?;
     Ok(explanations.explained.into_iter().next().map_or_else(Vec::new, |e| e.causes))
@@ -218,7 +280,7 @@ mod tests {
             causes: causes.into_iter().collect(),
             path: None,
             reproducer: Reproducer::example(),
-            way: Nanos(0),
+            moved: None,
         }
     }
 
@@ -231,20 +293,17 @@ mod tests {
             snapshot: "key".into(),
             ..Recipe::default()
         };
-        let mut late = far(ms(3_200), ms(1_800));
-        assert_eq!(begin_later(&mut late, Nanos(0)), ms(1_740));
-        let moved = far(ms(4_940), ms(60));
-        assert_eq!(late, Recipe { snapshot: rig::key_after("key", ms(1_740)), ..moved });
+        let late = far(ms(3_200), ms(1_800));
+        let there = Recipe { snapshot: rig::key_after("key", ms(1_740)), ..far(ms(4_940), ms(60)) };
+        assert_eq!(begin_later(&late, Nanos(0)), Some((there, ms(1_740))));
         let mut disturbed = far(ms(3_200), ms(1_800));
         disturbed.disturbances = vec![Disturbance { at: ms(1_760), timers: 1 }];
-        assert_eq!(begin_later(&mut disturbed, Nanos(0)), ms(1_700));
-        assert_eq!(disturbed.instants[0], ms(100));
+        let (disturbed, way) = begin_later(&disturbed, Nanos(0)).expect("it is far");
+        assert_eq!((way, disturbed.instants[0]), (ms(1_700), ms(100)));
         assert_eq!(disturbed.disturbances[0].at, ms(60));
         // It is near, and the guest began between two stages.
         for (after, first, before) in [(3_200, 999, 0), (3_200, 1_800, 300), (0, 1_800, 0)] {
-            let mut stays = far(ms(after), ms(first));
-            assert_eq!(begin_later(&mut stays, ms(before)), Nanos(0));
-            assert_eq!(stays, far(ms(after), ms(first)));
+            assert_eq!(begin_later(&far(ms(after), ms(first)), ms(before)), None);
         }
     }
 

@@ -12,7 +12,7 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{Seek, SeekFrom, Write};
+use std::io::{ErrorKind, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 /// Hears what is said to people while something takes long.
@@ -51,11 +51,7 @@ impl Journal {
         let (directory, name) = confined::directory_of(path).map_err(io)?;
         let mut file = directory.edit(name).map_err(io)?;
         // The lock lasts until the file is closed, also by a kill.
-        confined::try_lock(&file).map_err(|_| {
-            refused(
-                "is being written by another hunt; wait for it, or choose another directory".into(),
-            )
-        })?;
+        confined::try_lock(&file).map_err(|e| refused(not_locked(&e, "another hunt writes it")))?;
         let bytes =
             file.try_clone().and_then(|file| confined::bounded(file, BYTES_MAX)).map_err(io)?;
         let Parsed { contents, whole } = parse(&bytes).map_err(refused)?;
@@ -101,6 +97,11 @@ impl Journal {
         self.results.len()
     }
 
+    /// Whether a trial of before came out otherwise in a fork.
+    pub fn has_other_forks(&self) -> bool {
+        self.results.values().any(|result| result.forked_otherwise)
+    }
+
     /// Adds the result of a trial.
     ///
     /// # Errors
@@ -128,6 +129,16 @@ impl Journal {
         }
         self.whole += line.len() as u64;
         Ok(())
+    }
+}
+
+/// Why a file is not locked, if `others` may have locked it.
+pub fn not_locked(e: &std::io::Error, others: &str) -> String {
+    match e.kind() {
+        ErrorKind::WouldBlock => format!("{others}; wait for it, or choose another directory"),
+        _ => format!(
+            "cannot be locked: {e}; choose a directory on a file system that has locks (flock), or mount this one with them"
+        ),
     }
 }
 

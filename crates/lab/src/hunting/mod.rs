@@ -21,9 +21,10 @@ mod workers;
 
 pub use about::{About, AboutGuest};
 pub use corpus::{digest, recipe};
-pub use field::{Field, View};
+pub use field::{Field, OTHERWISE, View};
 pub use finds::{DeathFiles, Find, Interrupted, explain_finds};
 pub use grounds::Grounds;
+pub(crate) use journal::not_locked;
 pub use journal::{Journal, Say};
 pub use past::{CONCLUSION, Conclusion, JOURNAL, PastFind, PastHunt, find_file};
 pub use search::{Run, SearchResult, search};

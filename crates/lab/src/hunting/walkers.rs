@@ -5,7 +5,7 @@ use super::workers::lock;
 use crate::Error;
 use crate::followed::Ready;
 use hunt::Begin;
-use rig::{Follow, ForkedTrial, Generator, Outcome, Sees, Walker};
+use rig::{Follow, ForkedTrial, Generator, NoRoom, Outcome, Sees, Walker};
 use sample::{Nanos, Observer};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -17,6 +17,11 @@ const WALKERS_MAX: usize = 3;
 /// How many guests may fail one after the other before none walks any more. One fails by itself only where QEMU cannot
 /// fork, or if somebody kills it.
 const FAILURES_MAX: u32 = 3;
+
+/// So many trials without room are worth a word, if they are more than one of so many. Both are chosen: some trials at
+/// a bad moment are not.
+const MANY: u64 = 8;
+const MANY_OF: u64 = 10;
 
 /// A guest that walks. `None` before it was restored, and after it failed.
 type Walking<S> = Arc<Mutex<Option<Walker<S>>>>;
@@ -66,6 +71,13 @@ struct Inner<S> {
     failures: u32,
     /// Why no guest walks any more.
     refused: Option<String>,
+    /// How many trials were forked, and how many were not because there was no room.
+    forked: u64,
+    without_room: u64,
+    /// Why the last of these was not.
+    no_room: Option<NoRoom>,
+    /// Whether people heard that no guest walks any more, and that many trials had no room.
+    told: (bool, bool),
 }
 
 impl<S> Inner<S> {
@@ -74,10 +86,53 @@ impl<S> Inner<S> {
         self.guests.clear();
         self.refused.get_or_insert(why);
     }
+
+    /// Counts a trial that was not forked because there was no room. Where the system refuses one fork after the other,
+    /// it is none of use.
+    fn lacks(&mut self, room: NoRoom) {
+        self.without_room += 1;
+        self.no_room = Some(room);
+        if let NoRoom::Refused(_) = room {
+            self.failures += 1;
+            if self.failures >= FAILURES_MAX {
+                self.refuse(room.to_string());
+            }
+        }
+    }
+}
+
+impl<S: Default> Walkers<S> {
+    /// Those of a work after another one, in which no guest walked any more for this reason. People have heard it.
+    pub fn after(refused: Option<String>) -> Walkers<S> {
+        let told = (refused.is_some(), false);
+        Walkers { inner: Mutex::new(Inner { refused, told, ..Inner::default() }) }
+    }
 }
 
 impl<S: Sees> Walkers<S> {
-    /// Why trials are restored and not forked, if they are.
+    /// What people have not heard yet of how trials are made: none is forked any more, or many were not. Both make a
+    /// work slow, and change no result.
+    pub fn news(&self) -> Option<String> {
+        let mut inner = lock(&self.inner);
+        let Inner { refused, forked, without_room: lacked, no_room, told, .. } = &mut *inner;
+        if let Some(why) = refused.as_ref().filter(|_| !told.0) {
+            told.0 = true;
+            return Some(format!(
+                "no more forks: each trial restores its guest, which takes longer: {why}"
+            ));
+        }
+        let all = *forked + *lacked;
+        let why = no_room.filter(|_| !told.1 && *lacked >= MANY && *lacked * MANY_OF >= all)?;
+        told.1 = true;
+        Some(format!("{lacked} of {all} trials restored their guest, which takes longer: {why}"))
+    }
+
+    /// How many trials were forked.
+    pub fn count(&self) -> u64 {
+        lock(&self.inner).forked
+    }
+
+    /// Why no guest walks any more, if none does.
     pub fn refused(&self) -> Option<String> {
         lock(&self.inner).refused.clone()
     }
@@ -114,7 +169,9 @@ impl<S: Sees> Walkers<S> {
             Err(failure) => self.failed(failure).map(|()| None),
             Ok(outcome) => {
                 if outcome.is_some() {
-                    lock(&self.inner).failures = 0;
+                    let mut inner = lock(&self.inner);
+                    inner.failures = 0;
+                    inner.forked += 1;
                 }
                 Ok(outcome.map(|outcome| (outcome, seen)))
             }
@@ -170,7 +227,14 @@ impl<S: Sees> Walkers<S> {
             Some(walker) => Ok(walker),
             None => ready.walker(follow, seen),
         };
-        let used = walker.and_then(|walker| use_it(walking.insert(walker)));
+        let used = walker.and_then(|walker| {
+            let walker = walking.insert(walker);
+            let used = use_it(walker)?;
+            if let Some(lacks) = walker.no_room().filter(|_| used.is_none()) {
+                lock(&self.inner).lacks(lacks);
+            }
+            Ok(used)
+        });
         used.or_else(|failure| {
             // The next trial makes it again.
             *walking = None;
@@ -211,5 +275,43 @@ impl<S: Sees> Walkers<S> {
         let (used, walking) = inner.guests.entry(begin).or_default();
         *used = uses;
         Some(Arc::clone(walking))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lacks(walkers: &Walkers<Blind>, room: NoRoom, many: u32) {
+        (0..many).for_each(|_| lock(&walkers.inner).lacks(room));
+    }
+
+    #[test]
+    fn people_hear_once_that_many_trials_had_no_room_and_that_none_is_forked_any_more() {
+        let walkers = Walkers::default();
+        lock(&walkers.inner).forked = 100;
+        lacks(&walkers, NoRoom::Memory, 8);
+        assert_eq!(walkers.news(), None, "8 of 108 are few");
+        lacks(&walkers, NoRoom::Memory, 4);
+        let news = walkers.news().expect("12 of 112 are many");
+        assert!(news.contains("12 of 112 trials") && news.contains("little memory"), "{news}");
+        lacks(&walkers, NoRoom::Memory, 100);
+        assert_eq!((walkers.news(), walkers.refused()), (None, None));
+        lacks(&walkers, NoRoom::Refused(12), FAILURES_MAX);
+        let news = walkers.news().expect("no fork works");
+        assert!(news.contains("no more forks") && news.contains("overcommit"), "{news}");
+        assert_eq!(walkers.news(), None);
+        let after = Walkers::<Blind>::after(walkers.refused());
+        assert!(after.refused().is_some() && after.news().is_none());
+    }
+
+    #[test]
+    fn a_fork_that_works_between_refused_ones_keeps_the_guests_walking() {
+        let walkers = Walkers::default();
+        for _ in 0..FAILURES_MAX {
+            lacks(&walkers, NoRoom::Refused(11), FAILURES_MAX - 1);
+            lock(&walkers.inner).failures = 0;
+        }
+        assert_eq!(walkers.refused(), None);
     }
 }

@@ -83,7 +83,7 @@ pub struct Smaller {
 }
 
 /// Leaves out of a find what its latency does not need. `found` hears of each smaller find, with the number of
-/// candidates that were run.
+/// candidates that were run, and `say` how the candidates are made, if that takes longer than it should.
 ///
 /// # Errors
 /// If the find does not come out as it says. Also the errors of the rig, except an interruption.
@@ -91,11 +91,15 @@ pub fn minimise(
     ready: &Ready,
     find: &Reproducer,
     found: &dyn Fn(u64, Size),
+    say: Say,
 ) -> Result<Smaller, Error> {
     let walkers = Walkers::default();
     let mut search = Search { ready, find, best: find.clone(), trials: 0, found, walkers };
     search.confirm(find)?;
     let minimal = reached(search.minimise())?;
+    if let Some(news) = search.walkers.news() {
+        say(&format!("! {news}"));
+    }
     let replayed = minimal && reached(search.confirm(&search.best))?;
     Ok(Smaller { find: search.best, trials: search.trials, minimal, replayed })
 }

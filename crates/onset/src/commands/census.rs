@@ -91,8 +91,8 @@ fn taken(
         let taken = Shown::during(name, ["counted", "not counted"], |progress| {
             census.take(instants, jobs, progress)
         });
-        if let Some(why) = census.refused() {
-            tell!("! each trial restores its guest, which takes longer than a fork: {why}");
+        if let Some(news) = census.news() {
+            tell!("! {news}");
         }
         taken
     };

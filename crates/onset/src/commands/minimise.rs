@@ -29,10 +29,11 @@ pub fn run(arguments: &arguments::Minimise) -> Result<Exit, Failure> {
     let ready = Shown::during(named.title(), ["ready", "failed"], |progress| {
         Ready::new(&bench, subject, progress)
     })?;
-    let smaller = minimise(&ready, &find, &|trials, size| {
+    let found = |trials, size| {
         let kept = terminal::kept(size, Size::of(&find));
         tell!("{trials} trials: {kept} are enough for a latency of {}", size.latency_ns);
-    })?;
+    };
+    let smaller = minimise(&ready, &find, &found, &tell_line)?;
     let text = serde_json::to_string_pretty(&smaller.find).expect("plain data") + "\n";
     write_chosen(&output, text.as_bytes())?;
     let minimised = Minimised {

@@ -11,10 +11,12 @@
 //! forked trial ends with its last answer, before the guest could power off. So only a run from the snapshot sees what
 //! the guest's kernel says after that.
 
+mod no_room;
 mod scout;
 mod slot;
 mod trial;
 
+pub use no_room::NoRoom;
 pub use trial::ForkedTrial;
 
 use crate::cache::Owned;
@@ -36,6 +38,9 @@ use wire::{Arguments, Event, Forking, Start, WalkReply, WalkRequest};
 /// How many processes there are at the most for one guest: the one that has restored it, places, and trials. Each has
 /// at most as much memory as the guest and QEMU's translated code, and shares what did not change.
 const PROCESSES_MAX: u32 = 20;
+/// How many trials of one guest go on at once at the most. The others are the one that has restored the guest, and a
+/// place.
+pub const TRIALS_AT_ONCE: usize = PROCESSES_MAX as usize - 2;
 /// How far apart places are at the end of the way to a trial. With fewer places there are fewer processes, and a trial
 /// that begins between two of them has a longer way.
 const APART: Nanos = Nanos::from_millis(25);
@@ -94,8 +99,10 @@ struct Place<S> {
 enum Failed {
     /// The process of the place at this instant has ended, or says nothing.
     Lost(Nanos),
-    /// There is too little memory, or too many processes, or the guest does not get there.
-    NotNow,
+    /// There is no room for one more process now.
+    NoRoom(NoRoom),
+    /// The guest does not get there.
+    NotThere,
     /// The walker is of no use any more.
     Error(Error),
 }
@@ -117,6 +124,8 @@ pub struct Walker<S> {
     gone_on: Option<Slot>,
     free: Vec<Slot>,
     uses: u64,
+    /// Why the last trial did not begin, if it lacked room.
+    no_room: Option<NoRoom>,
     /// The port's registers in the snapshot.
     registers: (u16, u8),
     /// The bytes of the guest's memory, which a process may have to have for itself.
@@ -174,6 +183,7 @@ impl Bench {
             gone_on: None,
             free,
             uses: 0,
+            no_room: None,
             registers: (snapshot.record.pins, snapshot.record.control),
             memory: u64::from(guest.memory_mib) << 20,
             undisturbed,
@@ -197,15 +207,21 @@ impl Bench {
 impl<S: Sees> Walker<S> {
     /// Begins a trial whose first trigger or disturbance comes at `from` or later. It is measured by
     /// [`ForkedTrial::measure`], and its end is told by [`Walker::ended`]. Several trials may go on at once. `None` if
-    /// there is no room for it now, or if the guest does not get there: a run from the snapshot has to make the trial.
+    /// there is no room for it now ([`Walker::no_room`]), or if the guest does not get there: a run from the snapshot
+    /// has to make the trial.
     ///
     /// # Errors
     /// If QEMU has ended, if a process says nonsense, or if the user asks to stop. The walker is of no use then.
     pub fn begin(&mut self, generator: &Generator, from: Nanos) -> Result<Option<ForkedTrial<S>>> {
+        self.no_room = None;
         for _ in 0..LOST_MAX {
             match self.try_to_begin(generator, from) {
                 Ok(trial) => return Ok(Some(trial)),
-                Err(Failed::NotNow) => return Ok(None),
+                Err(Failed::NotThere) => return Ok(None),
+                Err(Failed::NoRoom(why)) => {
+                    self.no_room = Some(why);
+                    return Ok(None);
+                }
                 Err(Failed::Error(e)) => return Err(self.why(e)),
                 Err(Failed::Lost(at)) => {
                     let lost = self.index_of(at);
@@ -238,6 +254,11 @@ impl<S: Sees> Walker<S> {
         if Arc::ptr_eq(&trial.known, &self.known) {
             self.give_back(trial.slot);
         }
+    }
+
+    /// Why the last trial, or the scout, did not begin: there was no room for one more process.
+    pub fn no_room(&self) -> Option<NoRoom> {
+        self.no_room
     }
 
     /// The numbers of the processes that stand still at places. The first is the one that has restored the guest, or a
@@ -284,13 +305,27 @@ impl<S: Sees> Walker<S> {
 
     /// A slot that nobody uses. The place that was not used for longest gives its own up, unless it is at `kept`.
     fn slot(&mut self, kept: Nanos) -> Tried<Slot> {
-        while self.free.is_empty() || memory_available().is_some_and(|there| there < self.memory) {
-            let others = self.places.iter().enumerate().skip(1).filter(|(_, p)| p.at != kept);
-            let oldest = others.min_by_key(|(_, place)| place.used).map(|(index, _)| index);
-            let Some(oldest) = oldest else { return Err(Failed::NotNow) };
-            self.give_up(oldest);
+        loop {
+            let lacks = match self.free.is_empty() {
+                true => Some(NoRoom::Processes),
+                false => memory_available()
+                    .is_some_and(|there| there < self.memory)
+                    .then_some(NoRoom::Memory),
+            };
+            match lacks {
+                None => return Ok(self.free.pop().expect("there is one")),
+                Some(_) if self.give_up_oldest(kept) => {}
+                Some(why) => return Err(Failed::NoRoom(why)),
+            }
         }
-        Ok(self.free.pop().expect("there is one"))
+    }
+
+    /// Gives up the place that was not used for longest. The first one stays, and so does that at `kept`. Returns
+    /// whether there was such a place.
+    fn give_up_oldest(&mut self, kept: Nanos) -> bool {
+        let others = self.places.iter().enumerate().skip(1).filter(|(_, p)| p.at != kept);
+        let oldest = others.min_by_key(|(_, place)| place.used).map(|(index, _)| index);
+        oldest.map(|index| self.give_up(index)).is_some()
     }
 
     /// Lets a copy of the place at `from` go on to `to`, and stand there.
@@ -314,12 +349,12 @@ impl<S: Sees> Walker<S> {
         let before = self.index_of(from);
         let mut past = self.places[before].past.clone();
         if stands(slot, &mut past, &mut |_| ())?.is_none() {
-            return Err(Failed::NotNow);
+            return Err(Failed::NotThere);
         }
         slot.request(WalkRequest::Walk { until: to });
         let stands = stands(slot, &mut past, &mut |_| ())?;
         past.said += &console::read(&self.console(slot.number));
-        stands.map(|at| (at, past)).ok_or(Failed::NotNow)
+        stands.map(|at| (at, past)).ok_or(Failed::NotThere)
     }
 
     fn place(&mut self, slot: Slot, at: Nanos, past: Past<S>) {
@@ -327,7 +362,7 @@ impl<S: Sees> Walker<S> {
         self.places.push(Place { slot, at, past, used: self.uses });
     }
 
-    /// Forks the process of the place at this instant.
+    /// Forks the process of the place at this instant. Where the system refuses that, other places make room.
     fn fork(
         &mut self,
         at: Nanos,
@@ -336,8 +371,13 @@ impl<S: Sees> Walker<S> {
         start: Start,
     ) -> Tried<()> {
         self.tell(slot, generator, start)?;
-        let place = self.index_of(at);
-        asked_to_fork(&mut self.places[place].slot, at, slot)
+        loop {
+            let place = self.index_of(at);
+            match asked_to_fork(&mut self.places[place].slot, at, slot) {
+                Err(Failed::NoRoom(_)) if self.give_up_oldest(at) => {}
+                asked => return asked,
+            }
+        }
     }
 
     /// Writes down what the process that gets this slot is to be.
@@ -389,18 +429,10 @@ fn asked_to_fork(standing: &mut Slot, at: Nanos, slot: &mut Slot) -> Tried<()> {
     standing.request(WalkRequest::Fork { slot: slot.number });
     match standing.reply(SILENCE, |_, _| ())? {
         Said::Reply(WalkReply::Forked { process }) => Ok(slot.is_used_by(process)?),
-        Said::Reply(WalkReply::Refused { errno }) => Err(Error::Qemu(cannot_fork(errno)).into()),
+        Said::Reply(WalkReply::Refused { errno }) => Err(Failed::NoRoom(NoRoom::Refused(errno))),
         Said::Ended | Said::Silent => Err(Failed::Lost(at)),
         Said::Reply(other) => Err(Error::Qemu(format!("does not fork, but says {other:?}")).into()),
     }
-}
-
-/// Why QEMU cannot fork itself, by the system's number of the error.
-fn cannot_fork(errno: u32) -> String {
-    let why = std::io::Error::from_raw_os_error(errno.cast_signed());
-    format!(
-        "cannot fork itself: {why}; see vm.overcommit_memory, and the limits of processes and memory"
-    )
 }
 
 /// Waits until a process stands still, and adds what is told meanwhile to `past`. `see` takes it too. Returns where.
@@ -432,8 +464,8 @@ mod tests {
         let (mut standing, mut slot) =
             (Slot::new(0, 8).expect("a slot"), Slot::new(1, 8).expect("a slot"));
         standing.is_told(WalkReply::Refused { errno: 12 });
-        let Err(Failed::Error(why)) = asked_to_fork(&mut standing, Nanos(7), &mut slot) else {
-            panic!("it is an error")
+        let Err(Failed::NoRoom(why)) = asked_to_fork(&mut standing, Nanos(7), &mut slot) else {
+            panic!("it is refused")
         };
         let why = why.to_string();
         assert!(why.contains("Cannot allocate memory") && why.contains("overcommit"), "{why}");

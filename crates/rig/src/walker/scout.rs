@@ -47,9 +47,14 @@ impl<S: Sees> Walker<S> {
             self.gone_on = Some(first);
             Ok(outcome)
         });
+        self.no_room = None;
         match gone {
             Ok(outcome) => Ok(Some(outcome)),
-            Err(Failed::NotNow | Failed::Lost(_)) => Ok(None),
+            Err(Failed::NotThere | Failed::Lost(_)) => Ok(None),
+            Err(Failed::NoRoom(why)) => {
+                self.no_room = Some(why);
+                Ok(None)
+            }
             Err(Failed::Error(e)) => Err(self.why(e)),
         }
     }
@@ -57,13 +62,13 @@ impl<S: Sees> Walker<S> {
     /// Goes on to `until`, and asks the machine to stop there. Returns the slot of the process that did it.
     fn go_on(&mut self, until: Nanos, see: &mut Seer<'_>) -> Tried<Slot> {
         if self.gone_on.is_some() {
-            return Err(Failed::NotNow);
+            return Err(Failed::NotThere);
         }
         let mut first = self.depart()?;
         let walked = halts(until).into_iter().try_for_each(|to| {
             first.slot.request(WalkRequest::Walk { until: to });
             let at = stands(&mut first.slot, &mut first.past, see)?;
-            first.at = at.ok_or(Failed::NotNow)?;
+            first.at = at.ok_or(Failed::NotThere)?;
             first.past.said = console::read(&self.console(first.slot.number));
             if to == until {
                 first.slot.request(WalkRequest::Stop);
@@ -71,7 +76,7 @@ impl<S: Sees> Walker<S> {
             }
             match self.leave(&mut first) {
                 // Trials walk there from the place before.
-                Err(Failed::NotNow) => Ok(()),
+                Err(Failed::NoRoom(_) | Failed::NotThere) => Ok(()),
                 left => left,
             }
         });
@@ -115,7 +120,7 @@ impl<S: Sees> Walker<S> {
             }
             failed => {
                 self.give_back(slot);
-                Err(failed.err().unwrap_or(Failed::NotNow))
+                Err(failed.err().unwrap_or(Failed::NotThere))
             }
         }
     }

@@ -59,6 +59,8 @@ pub struct Hunt<'a> {
     strategies: Vec<Did>,
     /// Guests that died during a trial.
     died: Vec<Death<'a>>,
+    /// Trials that came out otherwise in a fork than in a restored guest, which is a fault of onset.
+    forked_otherwise: &'a [u64],
 }
 
 /// The longest latency of a responder, and how it grew.
@@ -224,6 +226,7 @@ pub fn hunt<'a>(hunted: &'a Hunted, place: &Place, code: &mut Code) -> Hunt<'a> 
                 Death { trial: *trial, under, text: &died.text }
             })
             .collect(),
+        forked_otherwise: &known.forked_otherwise,
     }
 }
 

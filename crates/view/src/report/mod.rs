@@ -141,7 +141,7 @@ pub(crate) struct Report<'a> {
 
 impl Report<'_> {
     /// Number of the format between this module and the viewer (docs/report.schema.json, web/src/contract.ts).
-    pub(crate) const SCHEMA: u32 = 15;
+    pub(crate) const SCHEMA: u32 = 16;
 }
 
 /// One execution of one flavour under one load: one bundle.

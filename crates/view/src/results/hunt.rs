@@ -45,6 +45,10 @@ pub struct Hunt<'a> {
     /// Guests that died: they ended by themselves before the trial was over, or their kernel reported during the trial
     /// that something broke. A guest in which a responder did not answer within a second counts as dead, too.
     died: Vec<DeadGuest<'a>>,
+    /// Trials that came out otherwise in a fork than in a restored guest, which is a fault of onset. Empty if all is
+    /// well. The hunt forked no more after the first of them. The trials before may be wrong, until their finds are
+    /// replayed.
+    forked_otherwise: &'a [u64],
 }
 
 /// Numbers of call stacks that opened stretches.
@@ -104,7 +108,7 @@ struct DeadGuest<'a> {
 
 impl<'a> Hunt<'a> {
     /// Version of the format (docs/hunt.schema.json).
-    pub const SCHEMA: u32 = 8;
+    pub const SCHEMA: u32 = 9;
 
     /// The output about a hunt.
     pub fn of(
@@ -150,6 +154,7 @@ impl<'a> Hunt<'a> {
                 .collect(),
             growth: &known.growth,
             died: died.collect(),
+            forked_otherwise: &known.forked_otherwise,
         }
     }
 }

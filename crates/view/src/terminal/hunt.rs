@@ -99,6 +99,12 @@ pub fn hunted(
             let _ = writeln!(text, "      onset run {}", shell_word(experiment));
         }
     }
+    for trial in &known.forked_otherwise {
+        let _ = writeln!(
+            text,
+            "\n! Trial {trial} came out otherwise in a fork than in a restored guest, which is a fault of onset. The hunt forked no more after it. Replay the finds before you believe them: onset replay FIND"
+        );
+    }
     text
 }
 

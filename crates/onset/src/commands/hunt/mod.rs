@@ -83,9 +83,11 @@ fn begin(
     let ready_first = if from.is_empty() { None } else { Some(ready()?) };
     if let Some(grounds) = &ready_first {
         hunt.corpus = corpus::recipes(grounds, from)?;
-        corpus::keep(from, directory)?;
     }
     let divided = shards::begin(arguments, &hunt, subject, directory, bench)?;
+    if !from.is_empty() {
+        corpus::keep(from, directory)?;
+    }
     let grounds = ready_first.map_or_else(ready, Ok)?;
     let about = About::of(&hunt, &experiment.source, flavour.to_string(), grounds.first());
     let about = About { from: digest, ..about };
@@ -143,6 +145,7 @@ fn finish(
     };
     match (failure, concluded) {
         (None, Ok(())) if interrupted => Ok(Exit::Interrupted),
+        (None, Ok(())) if !known.forked_otherwise.is_empty() => Ok(Exit::Undecided),
         (None, Ok(())) => Ok(Exit::Success),
         (None, Err(failure)) => Err(failure),
         (Some(failure), concluded) => {
@@ -213,16 +216,18 @@ pub(super) fn search(hunt: &Hunt, grounds: &Grounds<'_>, journal: &mut Journal) 
     }
     let views = seen.iter().map(|(map, follow)| View { follow, symbols: map }).collect();
     let field = Field { grounds, views, walkers: Walkers::default() };
+    if journal.has_other_forks() {
+        field.walkers.refuse(hunting::OTHERWISE.into());
+    }
     let run = |trial: &Trial, deadline| field.run(trial, deadline);
-    let mut is_told = false;
-    hunting::search(hunt, &run, journal, &mut |known| {
-        let refused = field.walkers.refused().filter(|_| !is_told);
-        if let Some(why) = refused {
-            is_told = true;
-            tell!("! no more forks: each trial restores its guest, which takes longer: {why}");
+    let searched = hunting::search(hunt, &run, journal, &mut |known| {
+        if let Some(news) = field.walkers.news() {
+            tell!("! {news}");
         }
         tell!("{}", terminal::hunt_progress(known));
-    })
+    });
+    tell!("{} trials were forks", field.walkers.count());
+    searched
 }
 
 /// Writes a file for each find, which `onset replay` takes. Removes the files that an earlier part of the hunt wrote

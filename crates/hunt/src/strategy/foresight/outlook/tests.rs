@@ -67,6 +67,7 @@ fn tried(begin: Begin, looked: Option<Nanos>) -> TrialResult {
         entered: None,
         encounter: None,
         died: None,
+        forked_otherwise: false,
     }
 }
 
