@@ -189,7 +189,21 @@ fn what_does_not_fit_is_refused_by_name_before_anything_runs() {
     // Nodes that see another directory, and that have another onset.
     lab.script("srun", "echo '@n1: onset: d/work.json is not here: the directory is not shared'");
     hunt(&[]).exits(69).says(&["1 of 1 nodes cannot make shards", "n1", "not shared"]);
+    // Nodes that have an own directory of the same name, with the same work.
+    let other = lab.path().join("other");
+    fs::create_dir_all(other.join("d/shards")).expect("room");
     let work = lab.path().join("d/shards/work.json");
+    fs::copy(&work, other.join("d/shards/work.json")).expect("readable");
+    let body = format!(
+        "while [ \"$1\" != sh ]; do shift; done\nscript=$(echo \"$3\" | sed 's#{}/d/#{}/d/#')\nSLURMD_NODENAME=n1 exec sh -c \"$script\"",
+        lab.path().display(),
+        other.display()
+    );
+    lab.script("srun", &body);
+    hunt(&[]).exits(69).says(&["1 of 1 nodes cannot make shards", "n1", "not shared with this"]);
+    // The one that asks puts a sign there for a moment.
+    let left = Lab::names(&lab.path().join("d/shards"));
+    assert!(!left.iter().any(|name| name.starts_with("sign.")), "{left:?}");
     let text = fs::read_to_string(&work).expect("a file");
     let mut json: serde_json::Value = serde_json::from_str(&text).expect("JSON");
     json["parts"]["qemu"] = "9.9".into();

@@ -68,6 +68,7 @@ grep -q "it goes on" "$work/err" || [ "$there_then" = "$shards" ] || die "the se
 cmp "$work/out" "$work/alone.json" || die "the census of $shards shards differs from the undivided one"
 there=$(ls "$work/census/shards" | grep -c -- "-of-$shards.json")
 [ "$there" = "$shards" ] || die "$there of $shards shards"
+[ $kills -gt 0 ] || die "no node lost its power during the census; give more shards"
 echo "$there of $shards shards in $took s, equal to the undivided census; $kills times a node lost its power"
 
 few=$(((shards + 9) / 10)) kills=0
@@ -79,10 +80,31 @@ wait $hunting || { cat "$work/err"; die "the hunt fails"; }
 for file in trials.jsonl task.find.json; do
 	cmp "$work/slurm/$file" "$work/here/$file" || die "$file of the hunt in $few shards is not that of one machine"
 done
+[ $kills -gt 0 ] || die "no node lost its power during the hunt; give more shards"
 echo "a hunt in $few shards is that of one machine; $kills times a node lost its power"
 
 "$onset" $hunt --budget 3trials --on slurm --partition none --shards 2 --directory "$work/none" 2>"$work/err" && die "a wrong partition is taken"
 grep -q "no partition none; choose one of: main" "$work/err" || { cat "$work/err"; die "the wrong partition is not named"; }
+
+# refused WORD...: a hunt on the cluster that a node refuses, with these words, before anything runs.
+refused() {
+	"$onset" $hunt --budget 3trials --on slurm --shards 2 --directory "$work/refused" >"$work/out" 2>"$work/err" && die "a hunt is made though a node cannot"
+	for said; do grep -q "$said" "$work/err" || { cat "$work/err"; die "it does not say $said"; }; done
+	! ls "$work/refused/shards" | grep -q 'slurm.sh\|of-2' || die "something ran"
+}
+
+# A directory of the node's own at the same place, empty and then with the same work; then a node without the kernel.
+mkdir "$work/refused"
+inside="nsenter -t $(cat "$slurm/n1/init") -m"
+$inside mount -t tmpfs none "$work/refused"
+refused "1 of 4 nodes" "n1: .*is not here: the directory is not shared"
+$inside mkdir "$work/refused/shards"
+$inside sh -c "cat >$work/refused/shards/work.json" <"$work/refused/shards/work.json"
+refused "1 of 4 nodes" "n1: .*it is not shared with this machine"
+$inside umount "$work/refused"
+$inside mount -t tmpfs none "$cache"
+refused "1 of 4 nodes" "n1: .*6.12-rt"
+echo "a node with a directory of its own is refused, and so is one without the kernel"
 slurm_down
 
 # A process of the cluster has the directory in its environment.

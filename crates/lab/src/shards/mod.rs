@@ -6,6 +6,7 @@
 //! many machines there are. So a shard that is made twice is made equally, and counts once.
 
 mod merge;
+mod nodes;
 mod shard;
 mod slurm;
 mod work_file;
@@ -13,4 +14,4 @@ mod work_file;
 pub use merge::{Merged, merge};
 pub use shard::{NotAShard, Shard, ShardRange};
 pub use slurm::{Slurm, Tasks, last_words, pause};
-pub use work_file::{Parts, WorkFile, missing, name_of, place_of};
+pub use work_file::{Parts, Sign, WorkFile, missing, name_of, place_of};

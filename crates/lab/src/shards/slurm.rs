@@ -4,7 +4,7 @@
 
 use super::name_of;
 use crate::Error;
-use crate::followed::shell_words;
+use crate::followed::{shell_word, shell_words};
 use crate::hunting::Say;
 use confined::Directory;
 use rig::tool;
@@ -16,11 +16,9 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// The package that has the programs.
-const PACKAGE: &str = "slurm-client";
+pub(super) const PACKAGE: &str = "slurm-client";
 /// How long a program that only asks may take.
 const ASKING: Duration = Duration::from_secs(60);
-/// How long the nodes may take to say what they have. They may be busy with the work of others.
-const CHECKING: Duration = Duration::from_secs(3_600);
 /// How long Slurm may not answer while an array runs: its controller may be started anew.
 const AWAY: Duration = Duration::from_secs(600);
 /// How often Slurm is asked how far the array is.
@@ -37,7 +35,7 @@ const JOB_FILE: &str = "slurm.job";
 #[derive(Clone, Debug)]
 pub struct Slurm {
     /// The partition in which it runs.
-    partition: String,
+    pub(super) partition: String,
 }
 
 /// Which shards Slurm runs, and how.
@@ -109,64 +107,14 @@ impl Slurm {
         chosen(&known, partition).map(|partition| Slurm { partition })
     }
 
-    fn of_partition(&self) -> String {
+    pub(super) fn of_partition(&self) -> String {
         format!("--partition={}", self.partition)
-    }
-
-    /// The nodes that could run a task now or soon.
-    fn nodes(&self) -> Result<BTreeSet<String>, Error> {
-        let mut command = Command::new("sinfo");
-        command.args(["--noheader", "--Node", "--responding", "--format=%N"]);
-        command.arg("--states=idle,mixed,allocated,completing").arg(self.of_partition());
-        let nodes = tool::run(&mut command, PACKAGE, ASKING)?;
-        Ok(nodes.split_whitespace().map(str::to_owned).collect())
     }
 
     /// How many processors its nodes have that run tasks or could.
     fn processors(&self) -> Result<u32, Error> {
         let of_partition = self.of_partition();
         ask("sinfo", &["--noheader", "--format=%C", &of_partition]).map(|said| usable(&said))
-    }
-
-    /// Has each node run a command that succeeds where shards can be made. `directory` is that for what concerns
-    /// shards.
-    ///
-    /// # Errors
-    /// If a node is unfit, with what each such node says. If there is no node.
-    pub fn check(&self, command: &[String], directory: &Path, say: Say) -> Result<(), Error> {
-        let nodes = self.nodes()?;
-        if nodes.is_empty() {
-            let partition = &self.partition;
-            return Err(Error::Unfit(format!(
-                "Slurm has no node in the partition {partition} that answers; see sinfo, or name another by --partition"
-            )));
-        }
-        say(&format!("{} nodes say whether they can make shards", nodes.len()));
-        let words = shell_words(command);
-        // Each node's words come as a line, with its name before them, whichever way it fails.
-        let script = format!(
-            "said=$({words} 2>&1) || echo \"@$SLURMD_NODENAME: $(echo \"$said\" | tail -n 3 | tr '\\n' ' ')\""
-        );
-        let count = nodes.len();
-        let mut srun = Command::new("srun");
-        let job = format!("{}-check", job_name(directory));
-        srun.args(["--quiet", "--ntasks-per-node=1", "--input=none", "--time=10"]);
-        srun.args([format!("--nodes={count}"), format!("--ntasks={count}")]);
-        srun.arg(format!("--job-name={job}")).arg(self.of_partition());
-        srun.args(["sh", "-c", &script]);
-        let said = tool::run(&mut srun, PACKAGE, CHECKING).inspect_err(|_| {
-            // An srun that was killed gives its nodes back only when its time is over.
-            let _ = in_any_case(|| ask("scancel", &[&format!("--name={job}")]));
-        })?;
-        let unfit: Vec<&str> = said.lines().filter_map(|line| line.strip_prefix('@')).collect();
-        if unfit.is_empty() {
-            return Ok(());
-        }
-        let several = format!("{} of {count} nodes cannot make shards of this work", unfit.len());
-        Err(Error::MadeOtherwise(format!(
-            "{several}:\n  {}\nMake them alike, or name a partition without them by --partition",
-            unfit.join("\n  ")
-        )))
     }
 
     /// Runs these shards as an array, or goes on with the array that does, until none of its tasks is in the queue.
@@ -227,8 +175,10 @@ impl Slurm {
         let Tasks { command, of, at_once, processors, directory } = tasks;
         let script = directory.join("slurm.sh");
         let text = format!(
-            "#!/bin/sh\nlast=$((SLURM_ARRAY_TASK_ID + {}))\n[ $last -le {of} ] || last={of}\nexec {} --shard \"$SLURM_ARRAY_TASK_ID-$last/{of}\"\n",
+            "#!/bin/sh\nlast=$((SLURM_ARRAY_TASK_ID + {}))\n[ $last -le {of} ] || last={of}\n[ -e {} ] || {{ echo \"$SLURMD_NODENAME: {}: the directory is not shared with this node\"; exit 1; }}\nexec {} --shard \"$SLURM_ARRAY_TASK_ID-$last/{of}\"\n",
             dealt.each - 1,
+            shell_word(&script),
+            shell_word(directory),
             shell_words(command)
         );
         confined::directory_of(&script)
@@ -280,12 +230,12 @@ impl Slurm {
     }
 }
 
-fn ask(program: &str, words: &[&str]) -> Result<String, Error> {
+pub(super) fn ask(program: &str, words: &[&str]) -> Result<String, Error> {
     Ok(tool::run(Command::new(program).args(words), PACKAGE, ASKING)?)
 }
 
 /// Does what has to be done whole, also after somebody asked to stop.
-fn in_any_case<T>(work: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+pub(super) fn in_any_case<T>(work: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
     work::Cancel::default().during(work)
 }
 
@@ -306,7 +256,7 @@ pub fn pause(time: Duration) -> Result<(), Error> {
 
 /// The name of the jobs that make the shards in a directory. A job of another cluster or directory may have the same
 /// number, and has another name.
-fn job_name(directory: &Path) -> String {
+pub(super) fn job_name(directory: &Path) -> String {
     format!("onset-{}", name_of(&directory.display().to_string()))
 }
 

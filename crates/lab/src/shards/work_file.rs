@@ -9,6 +9,7 @@ use rig::Bench;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -103,6 +104,53 @@ pub struct WorkFile {
     pub shards: u32,
     /// By what its shards are made.
     pub parts: Parts,
+}
+
+/// A file with a name that no other directory has. A machine that sees it sees this directory, and not one of its own
+/// at the same place.
+pub struct Sign {
+    directory: Directory,
+    name: String,
+}
+
+impl Sign {
+    /// Puts one into a directory. It goes when this value does.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn put(directory: &Path) -> Result<Sign, Error> {
+        let failed = |e| Error::File(format!("{}: {e}", directory.display()));
+        let name = format!("sign.{:016x}", RandomState::new().build_hasher().finish());
+        let directory = Directory::open(directory).map_err(failed)?;
+        directory.write_new(&name, &[]).map_err(failed)?;
+        Ok(Sign { directory, name })
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Checks that this machine sees the sign of this name in the directory.
+    ///
+    /// # Errors
+    /// If it does not.
+    pub fn check(directory: &Path, name: &str) -> Result<(), Error> {
+        let is_there = Directory::open(directory).is_ok_and(|open| open.has(name));
+        is_there.then_some(()).ok_or_else(|| {
+            Error::Unfit(format!(
+                "{}: the directory here is another one than on the machine that asks: it is not shared with this machine",
+                directory.display()
+            ))
+        })
+    }
+}
+
+impl Drop for Sign {
+    fn drop(&mut self) {
+        // One that stays is in nobody's way.
+        let _ = self.directory.remove(&self.name);
+    }
 }
 
 impl WorkFile {
@@ -230,6 +278,15 @@ mod tests {
         ] {
             assert!(why.contains(said), "{why}");
         }
+        let sign = Sign::put(&directory).unwrap();
+        Sign::check(&directory, sign.name()).unwrap();
+        let elsewhere = tempfile::tempdir().unwrap();
+        work().agree(elsewhere.path()).unwrap();
+        let other = Sign::check(elsewhere.path(), sign.name()).unwrap_err().to_string();
+        assert!(other.contains("it is not shared with this machine"), "{other}");
+        let name = sign.name().to_owned();
+        drop(sign);
+        assert!(Sign::check(&directory, &name).is_err(), "it is gone");
         std::fs::write(directory.join(WORK_FILE), "x").unwrap();
         assert!(work().agree(&directory).unwrap_err().to_string().contains("remove it"));
     }

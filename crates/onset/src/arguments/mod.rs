@@ -94,6 +94,10 @@ pub enum Command {
         /// QEMU and kernels as the machine that began it (docs/cluster.md). [default: check everything else]
         #[arg(long, value_name = "DIR")]
         shards: Option<PathBuf>,
+        /// The name of a file in the directory, which shows that it is shared. A command with --on gives it.
+        /// [default: none]
+        #[arg(long, value_name = "NAME", requires = "shards", hide = true)]
+        sees: Option<String>,
     },
     /// Manage the cache of kernels, which the guests of the rig (virtual machines) boot.
     #[command(subcommand)]

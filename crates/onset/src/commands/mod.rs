@@ -55,7 +55,9 @@ use view::visible::{tell, visible_json};
 /// The failure says what failed, why, what to do, and the exit status.
 pub fn run(command: Command) -> Result<Exit, Failure> {
     match command {
-        Command::Doctor { json, shards } => doctor::run(json, shards.as_deref()),
+        Command::Doctor { json, shards, sees } => {
+            doctor::run(json, shards.as_deref(), sees.as_deref())
+        }
         Command::Kernels(command) => kernels::run(command),
         Command::Run(arguments) => run::run(&arguments),
         Command::Measure { probe } => measure::run(&probe),

@@ -6,7 +6,7 @@ use super::words::{give, without};
 use crate::arguments::Sharing;
 use crate::failure::{Exit, Failure};
 use lab::followed::{shell_word, shell_words};
-use lab::shards::{Parts, Shard, ShardRange, Slurm, Tasks, WorkFile, last_words, pause};
+use lab::shards::{Parts, Shard, ShardRange, Sign, Slurm, Tasks, WorkFile, last_words, pause};
 use rig::Bench;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -70,13 +70,13 @@ impl Divided {
     /// Begins a work, or goes on with it. `None` if the work is not divided.
     ///
     /// # Errors
-    /// If the directory is of another work, or if there is no such Slurm.
+    /// If the directory is of another work, if there is no such Slurm, or if a node of it is unfit.
     pub fn begin(work: &Work, bench: &Bench) -> Result<Option<Divided>, Failure> {
         let Work { sharing, about, directory, named_by, kernels, jobs } = work;
         let (place, option) = (named_by.place, named_by.options[0]);
         let Some(of) = sharing.of() else { return Ok(None) };
         let all = Shard::all(of).map_err(Failure::usage)?;
-        let slurm = sharing.on.map(|_| Slurm::new(sharing.partition.as_deref())).transpose()?;
+        let slurm = scheduler(sharing)?;
         let place = std::path::absolute(place).map_err(Failure::unavailable)?;
         let directory = std::path::absolute(directory).map_err(Failure::unavailable)?;
         let words = without(std::env::args_os(), &[&Sharing::OPTIONS, named_by.options].concat());
@@ -94,6 +94,9 @@ impl Divided {
             directory.display(),
             shell_word(&place)
         );
+        if let Some(slurm) = &slurm {
+            check(slurm, &directory)?;
+        }
         let at_once = sharing.tasks.map(|tasks| u32::try_from(tasks.get()).unwrap_or(u32::MAX));
         Ok(Some(Divided {
             all,
@@ -118,8 +121,8 @@ impl Divided {
     /// Has the missing shards made, here or on the cluster. `missing` says which are, and `make` makes one here.
     ///
     /// # Errors
-    /// Those of `missing` and `make`. If a node of the cluster is unfit. If a shard is still missing after the cluster
-    /// tried several times, with what its task said last.
+    /// Those of `missing` and `make`. If a shard is still missing after the cluster tried several times, with what its
+    /// task said last.
     pub fn run(
         self,
         missing: &Missing,
@@ -159,17 +162,8 @@ impl Divided {
         if left.is_empty() {
             return Ok(());
         }
-        let program = std::env::current_exe().map_err(Failure::unavailable)?;
-        let program = program.display().to_string();
-        // The nodes say what they have before anything runs there. Where an array runs already, they have said it.
-        if slurm.known(&self.directory)?.is_none() {
-            let check = ["doctor", "--shards", &self.directory.display().to_string()];
-            let check = check.map(String::from);
-            let words: Vec<String> = [program.clone()].into_iter().chain(check).collect();
-            slurm.check(&words, &self.directory, &tell_line)?;
-        }
         let command: Vec<String> =
-            [program].into_iter().chain(self.command.iter().skip(1).cloned()).collect();
+            [program()?].into_iter().chain(self.command.iter().skip(1).cloned()).collect();
         let jobs = give(
             command.iter().map(OsString::from).collect(),
             "--jobs",
@@ -207,6 +201,32 @@ impl Divided {
         );
         Err(Failure { exit: Exit::Unavailable, message })
     }
+}
+
+/// The scheduler that makes the shards, if one does.
+///
+/// # Errors
+/// If it does not answer, or has no such partition.
+pub fn scheduler(sharing: &Sharing) -> Result<Option<Slurm>, Failure> {
+    Ok(sharing.on.map(|_| Slurm::new(sharing.partition.as_deref())).transpose()?)
+}
+
+/// Has the nodes say what they have, before anything runs anywhere. Where an array runs already, they have said it.
+fn check(slurm: &Slurm, directory: &Path) -> Result<(), Failure> {
+    if slurm.known(directory)?.is_some() {
+        return Ok(());
+    }
+    let sign = Sign::put(directory)?;
+    let place = directory.display().to_string();
+    let words = ["doctor", "--shards", &place, "--sees", sign.name()].map(String::from);
+    let words: Vec<String> = [program()?].into_iter().chain(words).collect();
+    Ok(slurm.check(&words, directory, &tell_line)?)
+}
+
+/// This program, by its path.
+fn program() -> Result<String, Failure> {
+    let program = std::env::current_exe().map_err(Failure::unavailable)?;
+    Ok(program.display().to_string())
 }
 
 /// The words as text, which is what other machines are told.

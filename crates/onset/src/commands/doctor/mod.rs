@@ -8,7 +8,7 @@ use super::{print, print_json};
 use crate::failure::{Exit, Failure};
 use crate::installation::Installation;
 use experiment::ALL_LOADS;
-use lab::shards::{Parts, WorkFile, place_of};
+use lab::shards::{Parts, Sign, WorkFile, place_of};
 use rig::{Cache, Emulator, tool};
 use std::path::Path;
 use view::results::{Check, Doctor, State};
@@ -19,9 +19,9 @@ const FREE_MIB: u64 = 4096;
 /// Memory of two guests with QEMU's code caches.
 const MEMORY_MIB: u64 = 2048;
 
-pub fn run(json: bool, shards: Option<&Path>) -> Result<Exit, Failure> {
+pub fn run(json: bool, shards: Option<&Path>, sees: Option<&str>) -> Result<Exit, Failure> {
     if let Some(directory) = shards {
-        return can_make_shards(directory);
+        return can_make_shards(directory, sees);
     }
     let checks = [
         qemu(),
@@ -54,12 +54,14 @@ pub fn run(json: bool, shards: Option<&Path>) -> Result<Exit, Failure> {
     Ok(if doctor.rig_runs() { Exit::Success } else { Exit::Unavailable })
 }
 
-/// Checks that this machine makes shards of a work as the others do.
-fn can_make_shards(directory: &Path) -> Result<Exit, Failure> {
+/// Checks that this machine makes shards of a work as the others do. `sees` is the name of a file that another machine
+/// has put into the directory.
+fn can_make_shards(directory: &Path, sees: Option<&str>) -> Result<Exit, Failure> {
     // The directory of a work is meant, and the one in it that concerns shards is understood.
     let inside = place_of(directory);
     let directory = if inside.is_dir() { &inside } else { directory };
     let work = WorkFile::read(directory)?;
+    sees.map_or(Ok(()), |name| Sign::check(directory, name))?;
     let kernels = work.parts.kernels.keys().map(String::as_str).collect();
     let here = Parts::here(&super::bench()?, super::version(), &kernels)?;
     work.check(directory, work.shards, &here)?;

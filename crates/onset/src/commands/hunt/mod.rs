@@ -80,7 +80,12 @@ fn begin(
         Ok(Grounds::new(guests.collect::<Result<Vec<_>, lab::Error>>()?))
     };
     // What cannot be shared is refused before a guest boots, and finds of other guests before anything is written.
-    let ready_first = if from.is_empty() { None } else { Some(ready()?) };
+    let ready_first = if from.is_empty() {
+        None
+    } else {
+        super::shards::scheduler(&arguments.sharing)?;
+        Some(ready()?)
+    };
     if let Some(grounds) = &ready_first {
         hunt.corpus = corpus::recipes(grounds, from)?;
     }

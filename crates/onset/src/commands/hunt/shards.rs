@@ -7,7 +7,7 @@ use crate::commands::shards::{Divided, NamedBy, Next, Work};
 use crate::failure::{Exit, Failure};
 use ::rig::Bench;
 use experiment::{Experiment, Flavour};
-use hunt::{Hunt, HuntEnd};
+use hunt::{Budget, Hunt, HuntEnd};
 use lab::hunting::{
     About, Grounds, JOURNAL, Journal, keep_shard, missing_shards, whole, working_directory,
 };
@@ -27,6 +27,12 @@ pub fn begin(
         return Err(Failure::usage(
             "--shard needs --directory: the directory in which the shards of this hunt come together",
         ));
+    }
+    if let (Budget::Time(_), Some(_)) = (hunt.budget, arguments.sharing.of()) {
+        tell!(
+            "! each shard hunts for {}, and a faster machine finds more in it; --budget 500trials gives the same finds on any machines",
+            hunt.budget
+        );
     }
     let work = Work {
         sharing: &arguments.sharing,
