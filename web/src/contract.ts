@@ -55,11 +55,20 @@ export type Statistic = "mean" | "p50" | "p90" | "p99" | "p99.9" | "p99.99" | "p
  * - `superseded`: Triggers answered together with older ones could lift the value beyond the bound.
  * - `overrun`: Periods that passed without a measurement could lift the value beyond the bound.
  * - `unreliable`: Records were dropped or answers spurious or tainted: what they held is unknown.
+ * - `resolution`: The bound lies within the histogram's resolution of the value: the exact one may be on either side.
  * - `no_samples`: No samples of this responder.
  * - `too_few_samples`: Too few samples for this quantile, this share, or this row of events.
  */
 export type Reason =
-  "within" | "exceeded" | "unanswered" | "superseded" | "overrun" | "unreliable" | "no_samples" | "too_few_samples";
+  | "within"
+  | "exceeded"
+  | "unanswered"
+  | "superseded"
+  | "overrun"
+  | "unreliable"
+  | "resolution"
+  | "no_samples"
+  | "too_few_samples";
 /**
  * How often a deadline may be missed.
  */

@@ -157,6 +157,10 @@ test("how many answers are beyond a limit, and since when, is exact or a range t
   assert.deepEqual(passed("task.mean < 1us", {}, watch).map((of) => of[1]), [3e6]);
   assert.deepEqual(passed("task.mean < 1us", { measured_ns: 9e6 }, watch).map((of) => of[1]), [3e6]);
   assert.deepEqual(passed("task.mean < 1us", { measured_ns: 1e6 }, watch).map((of) => of[1]), [1e6]);
+  // A trigger that was not answered is later than any bound.
+  const silent = { ...channel, summary: { ...channel.summary, losses: { ...channel.summary.losses, unanswered: 7 } } };
+  assert.deepEqual(passed("task.max < 1s", { channels: [silent] }).map((of) => of.slice(3)), [[7, 7]]);
+  assert.deepEqual(passed("task.p50 < 1s", { channels: [silent] }), []);
   assert.deepEqual(passed("p50 < 1us", {}, watch).length, 1);
 });
 

@@ -30,6 +30,7 @@ mod manifest;
 mod run_id;
 mod salvage;
 mod samples;
+pub mod settings;
 pub mod store;
 #[cfg(test)]
 mod tests;

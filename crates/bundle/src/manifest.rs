@@ -237,6 +237,12 @@ impl Conclusion {
         limits: Vec<Limit>,
         mut warnings: Vec<Warning>,
     ) -> Self {
+        let is_dropped = |warning: &Warning| matches!(warning, Warning::ChannelDropped { .. });
+        let records = summaries.iter().map(|summary| summary.losses.dropped).sum();
+        // A probe says itself what it could not hand over. The channel's own count is there already.
+        if records > 0 && !warnings.iter().any(is_dropped) {
+            warnings.push(Warning::ChannelDropped { records });
+        }
         warnings.extend(summaries.iter().flat_map(Warning::of_losses));
         let sound = !warnings.iter().any(Warning::invalidates);
         let judgement = judge(&limits, summaries, tallies, sound);

@@ -3,10 +3,16 @@
 //! line by line.
 //!
 //! With `--verbose` the measuring threads of cyclictest leave each latency in an array of 16,384 entries. Its main
-//! thread prints this array every 10 ms (rt-tests 2.4, `print_stat`). So no line is lost at periods of 1 µs or more,
-//! unless the main thread cannot run for that long. cyclictest counts loops, not periods. Periods that passed while it
-//! was late are neither loops nor losses, so `at` runs behind by these periods. cyclictest does not say when its first
-//! loop began. The probe takes the start of the program instead, which is some milliseconds earlier.
+//! thread prints this array every 10 ms (rt-tests 2.4, `print_stat`). So no latency is lost at periods of 1 µs or more,
+//! unless the main thread cannot run for that long. Then later latencies stand in the place of lost ones, with the
+//! numbers of these. `--json=-` has it say its maximum at the end: if none of the lines had that one, latencies are
+//! lost.
+//!
+//! cyclictest counts loops, not periods. It leaves out the periods that passed while it was late (rt-tests 2.4,
+//! `timerthread`: the next period is the first one to come; timer_getoverrun(2)), but for those of `--relative`, which
+//! come later. The probe counts these periods as superseded: the loop before them was later than each of them. Their
+//! time is not in `at`, which runs behind by them. cyclictest does not say when its first loop began. The probe takes
+//! the start of the program instead, which is some milliseconds earlier.
 
 use crate::definition::{Definition, Key, Measure, Sampled, events, times, word};
 use crate::ladder::aside;
@@ -109,13 +115,15 @@ impl Measure for Cyclictest {
             let apart = threads.spawn(|| {
                 // cyclictest inherits policy, CPUs and timer slack. It sets those of its measuring thread itself.
                 aside()?;
-                for (series, arguments) in (0..).zip(&each) {
+                for (series, (arguments, method)) in (0..).zip(each.iter().zip(&self.methods)) {
                     let before = Usage::of_children();
                     let (mut running, stdout) = Running::start(arguments)?;
-                    let mut loops =
-                        Loops { series, origin, begun: rt::now(), period: self.period, next: 0 };
+                    let mut loops = Loops::of(series, self, *method, origin);
                     if let Some(stdout) = stdout {
                         running.read(stdout, &mut loops, output, stop)?;
+                    }
+                    if !stop.load(Ordering::Relaxed) {
+                        loops.end(output);
                     }
                     running.end(stop, &before, &mut report)?;
                     if stop.load(Ordering::Relaxed) {
@@ -182,7 +190,7 @@ fn arguments(
         ));
     }
     let mut arguments: Vec<String> =
-        ["--nsecs", "--verbose", "--mlockall", "--threads=1", "--distance=0"]
+        ["--nsecs", "--verbose", "--json=-", "--mlockall", "--threads=1", "--distance=0"]
             .map(String::from)
             .to_vec();
     arguments.extend(method.iter().map(|option| option.to_string()));
@@ -211,14 +219,52 @@ struct Loops {
     /// The instant at which cyclictest was started. Its first loop began later.
     begun: Stamp<Monotonic>,
     period: Nanos,
+    /// Whether cyclictest leaves out periods that passed while it was late.
+    skips: bool,
+    /// How many loops it is to make.
+    count: u64,
     /// The number that the next line should have.
     next: u64,
+    /// The greatest latency of a line, and the one that cyclictest says at its end.
+    longest_ns: i64,
+    said_ns: Option<i64>,
 }
 
 impl Loops {
+    /// Those of a cyclictest that starts now.
+    fn of(series: u16, probe: &Cyclictest, method: SleepMethod, origin: Stamp<Monotonic>) -> Loops {
+        Loops {
+            series,
+            origin,
+            begun: rt::now(),
+            period: probe.period,
+            skips: method != SleepMethod::Nanosleep,
+            count: probe.count,
+            next: 0,
+            longest_ns: i64::MIN,
+            said_ns: None,
+        }
+    }
+
+    /// Takes the end of the output, which nobody asked for before it came: loops that are not there were not made, and
+    /// a latency that no line had is lost with others.
+    fn end(&mut self, output: &mut Output) {
+        let lacking = self.count.saturating_sub(self.next);
+        if lacking > 0 {
+            output.loss(self.series, Loss::Unanswered, lacking);
+        }
+        if self.said_ns.is_some_and(|said| said > self.longest_ns) {
+            output.loss(self.series, Loss::Dropped, 1);
+        }
+    }
+
     /// Takes a line. A line that is no loop, such as the heading or the summary, is ignored.
     fn take(&mut self, line: &str, output: &mut Output) {
+        if let Some(said) = maximum_of(line) {
+            self.said_ns = Some(said);
+        }
         let Some((number, latency_ns)) = loop_of(line) else { return };
+        self.longest_ns = self.longest_ns.max(latency_ns);
         // This was seen once, on a very busy machine: cyclictest printed one loop over and over, with 0 as its latency.
         let Some(missing) = number.checked_sub(self.next) else {
             output.loss(self.series, Loss::Spurious, 1);
@@ -232,7 +278,13 @@ impl Loops {
         let at =
             begun.zip(number.checked_add(1).and_then(|n| n.checked_mul(self.period.0)).map(Nanos));
         match (at.and_then(|(begun, after)| begun.checked_add(after)), u64::try_from(latency_ns)) {
-            (Some(at), Ok(latency)) => output.sample(self.series, number, at, Nanos(latency)),
+            (Some(at), Ok(latency)) => {
+                output.sample(self.series, number, at, Nanos(latency));
+                let passed = if self.skips { latency / self.period.0.max(1) } else { 0 };
+                if passed > 0 {
+                    output.loss(self.series, Loss::Superseded, passed);
+                }
+            }
             _ => output.loss(self.series, Loss::Tainted, 1),
         }
     }
@@ -246,6 +298,11 @@ fn loop_of(line: &str) -> Option<(u64, i64)> {
         return None;
     }
     Some((number.parse().ok()?, latency.parse().ok()?))
+}
+
+/// The value of `      "max": 87266,`, which is in ns with `--nsecs` (rt-tests 2.4, `write_stats`).
+fn maximum_of(line: &str) -> Option<i64> {
+    line.trim().strip_prefix("\"max\":")?.trim().trim_end_matches(',').parse().ok()
 }
 
 /// The value of `VmHWM` (proc_pid_status(5)).
@@ -380,12 +437,17 @@ mod tests {
             "Using 1 cpus.",
             "Thread 0 Interval: 1500",
             "# /dev/cpu_dma_latency set to 0us",
+            "  \"num_threads\": 1,",
+            "    \"0\": {",
+            "      \"max\": 87266,",
             "T: 0 (18508) P:80 I:1000 C:      5 Min:  39648 Act:   48334 Avg:   51241 Max:   62446",
             "       1:       4:   48334",
             "",
         ] {
             assert_eq!(loop_of(line), None, "{line}");
         }
+        assert_eq!(maximum_of("      \"max\": 87266,\n"), Some(87266));
+        assert_eq!(maximum_of("      \"min\": 65285,"), None);
     }
 
     #[test]

@@ -37,8 +37,9 @@ pub const BUCKETS: [u64; 19] = [
     100_000_000,
 ];
 
-/// How often each latency came, for the buckets of others. A latency beyond the end of a bucket counts as within where
-/// its own column of the histogram, which is narrower than 0.1 % of it, lies across that end.
+/// How often each latency came, for the buckets of others. A latency counts as beyond the end of a bucket where its own
+/// column of the histogram, which is narrower than 0.1 % of it, lies across that end: nobody who counts what is beyond
+/// a limit misses one.
 #[derive(Clone, Debug, Default)]
 pub struct Counted {
     /// How many are in each of [`BUCKETS`] or below.
@@ -57,7 +58,7 @@ impl Counted {
         for bucket in histogram.iter_recorded() {
             let count = bucket.count_at_value();
             let low = histogram.lowest_equivalent(bucket.value_iterated_to());
-            let first = BUCKETS.partition_point(|end| *end < low);
+            let first = BUCKETS.partition_point(|end| *end < bucket.value_iterated_to());
             counted.below[first..].iter_mut().for_each(|below| *below += count);
             match low {
                 0 => counted.zero += count,
@@ -87,7 +88,8 @@ pub fn exemplars(channel: &ChannelTold) -> [Option<Worst>; BUCKETS.len() + 1] {
     let mut of = [None; BUCKETS.len() + 1];
     // The worst come first.
     for worst in &channel.worst {
-        let place = &mut of[BUCKETS.partition_point(|end| *end < worst.latency.0)];
+        let (_, upper) = stats::bucket(worst.latency.0);
+        let place = &mut of[BUCKETS.partition_point(|end| *end < upper)];
         *place = place.or(Some(*worst));
     }
     of

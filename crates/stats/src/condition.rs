@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Conditions under which a comparison of two runs fails: `task.p99 > +5%`, `hardirq.max > +2us`, `task.max > 100us`.
 
-use crate::limits::exceeds;
-use crate::{Mismatch, Statistic, Summary, compare};
+use crate::limits::{at_worst, exceeds, unanswered_exceed, weigh};
+use crate::statistic::float;
+use crate::{Mismatch, Statistic, Summary, Verdict, compare};
 use core::fmt;
 use core::str::FromStr;
-use sample::{Nanos, Quantity, SeriesName};
+use sample::{Losses, Nanos, Quantity, SeriesName};
 
 /// A number of the run after that must not be.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,7 +22,7 @@ pub struct Condition<Q = Nanos> {
 /// What a number must not exceed; where more is better, what it must not fall below.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Threshold<Q = Nanos> {
-    /// The number before, and this share of it in the worse direction: 0.05 is 5 %.
+    /// The number before, and this share of it in the worse direction, in percent.
     Share(f64),
     /// The number before, and so much in the worse direction: a time longer, or a throughput less.
     Worse(Q),
@@ -41,7 +42,8 @@ pub enum ConditionOutcome {
     Kept,
     /// It is beyond it.
     Exceeded,
-    /// One of the runs has no such number: no such series, or too few samples.
+    /// One of the runs has no such number (no such series, or too few samples), or what was lost could lift it beyond
+    /// the bound.
     Undecided,
 }
 
@@ -126,10 +128,10 @@ impl<Q: Quantity<Err: fmt::Display>> Condition<Q> {
     }
 }
 
-/// A share that is written as a percentage: 0.05 of `5%`.
+/// A percentage: 5 of `5%`.
 fn percent(text: &str) -> Option<f64> {
     let share = text.trim().strip_suffix('%')?.trim().parse::<f64>().ok()?;
-    (share.is_finite() && share >= 0.0).then_some(share / 100.0)
+    (share.is_finite() && share >= 0.0).then_some(share)
 }
 
 /// How much throughput a change may cost, from `throughput > -5%`, as a share: 0.05.
@@ -141,6 +143,7 @@ pub fn cost(text: &str) -> Result<f64, String> {
         (name.trim() == "throughput").then_some(())?;
         percent(bound.trim().strip_prefix('-')?)
     });
+    let share = share.map(|percent| percent / 100.0);
     share.ok_or_else(|| {
         format!("{text:?} is no cost; write 'throughput > -5%': so much less may the load do")
     })
@@ -151,15 +154,28 @@ impl<Q: Quantity> fmt::Display for Condition<Q> {
         let (beyond, worse) = signs::<Q>();
         write!(f, "{}.{} {beyond} ", self.responder, self.statistic)?;
         match self.bound {
-            Threshold::Share(share) => write!(f, "{worse}{} %", share * 100.0),
-            Threshold::Worse(by) => write!(f, "{worse}{by}"),
-            Threshold::Value(value) => write!(f, "{value}"),
+            Threshold::Share(percent) => write!(f, "{worse}{percent} %"),
+            Threshold::Worse(by) => write!(f, "{worse}{}", exactly(by)),
+            Threshold::Value(value) => f.write_str(&exactly(value)),
         }
     }
 }
 
+/// A number of a summary, by its statistic.
+type Number<Q> = fn(Statistic, &Summary<Q>) -> Option<f64>;
+
+/// A number as it is written for people, if that says it exactly; otherwise in the quantity's own unit.
+fn exactly<Q: Quantity>(value: Q) -> String {
+    let shown = value.to_string();
+    match shown.parse::<Q>() {
+        Ok(read) if read == value => shown,
+        _ => format!("{} {}", value.raw(), Q::SUFFIX),
+    }
+}
+
 impl<Q: Quantity> Condition<Q> {
-    /// Holds it against two runs.
+    /// Holds it against two runs. What the run after lost counts as late as it may have been. A bound that is relative
+    /// counts what the run before lost in the same way.
     ///
     /// # Errors
     /// Numbers of different clocks do not share an axis: [`Mismatch::Clock`].
@@ -170,30 +186,50 @@ impl<Q: Quantity> Condition<Q> {
     ) -> Result<ConditionOutcome, Mismatch> {
         let of =
             |all: &'_ [Summary<Q>]| all.iter().find(|s| s.responder == self.responder).cloned();
-        let Some(after) = of(after) else { return Ok(ConditionOutcome::Undecided) };
-        let Some(now) = self.statistic.of(&after) else { return Ok(ConditionOutcome::Undecided) };
-        let direction = if Q::MORE_IS_BETTER { -1.0 } else { 1.0 };
-        let bound = match self.bound {
-            Threshold::Value(value) => value.raw() as f64,
-            Threshold::Share(_) | Threshold::Worse(_) => {
-                let Some(before) = of(before) else { return Ok(ConditionOutcome::Undecided) };
-                compare(&before, &after)?;
-                let Some(then) = self.statistic.of(&before) else {
-                    return Ok(ConditionOutcome::Undecided);
-                };
-                match self.bound {
-                    Threshold::Share(share) => then * (1.0 + direction * share),
-                    Threshold::Worse(by) | Threshold::Value(by) => {
-                        then + direction * by.raw() as f64
-                    }
-                }
-            }
+        use ConditionOutcome::{Exceeded, Kept, Undecided};
+        let Some(after) = of(after) else { return Ok(Undecided) };
+        let measured = self.statistic.of(&after);
+        if measured.is_none() {
+            return Ok(Undecided);
+        }
+        if let Threshold::Value(bound) = self.bound {
+            return Ok(match weigh(self.statistic, bound, &after, measured).0 {
+                Verdict::Pass => Kept,
+                Verdict::Fail => Exceeded,
+                Verdict::Inconclusive | Verdict::Invalid => Undecided,
+            });
+        }
+        let Some(before) = of(before) else { return Ok(Undecided) };
+        compare(&before, &after)?;
+        // Numbers of one kind share a side: those measured, or those that are as late as they may be.
+        let is_beyond = |number: Number<Q>| {
+            let bound = self.bound_after(number(self.statistic, &before)?);
+            Some(exceeds::<Q>(number(self.statistic, &after)?, bound))
         };
-        Ok(if exceeds::<Q>(now, bound) {
-            ConditionOutcome::Exceeded
-        } else {
-            ConditionOutcome::Kept
+        let is_unknown = |of: &Summary<Q>| {
+            let Losses { dropped, spurious, tainted, .. } = of.losses;
+            dropped + spurious + tainted > 0
+        };
+        let [hung, hangs] = [&before, &after].map(|of| unanswered_exceed(self.statistic, of));
+        Ok(match is_beyond(Statistic::of) {
+            None => Undecided,
+            Some(_) if after.losses.dropped > 0 || is_unknown(&before) => Undecided,
+            Some(is_beyond) if is_beyond || (hangs && !hung) => Exceeded,
+            Some(_) if is_unknown(&after) => Undecided,
+            Some(_) if is_beyond(|statistic, of| at_worst(statistic, of)) == Some(false) => Kept,
+            Some(_) => Undecided,
         })
+    }
+
+    /// The bound, if the number before is this one.
+    fn bound_after(&self, before: f64) -> f64 {
+        let direction = if Q::MORE_IS_BETTER { -1.0 } else { 1.0 };
+        match self.bound {
+            // Percent are whole numbers most often, and then this is exact.
+            Threshold::Share(percent) => before * (100.0 + direction * percent) / 100.0,
+            Threshold::Worse(by) => before + direction * float(by),
+            Threshold::Value(value) => float(value),
+        }
     }
 }
 
@@ -218,6 +254,8 @@ mod tests {
             ("task.p99 > +5%", "task.p99 > +5 %"),
             ("nanosleep-3.25ms.p99.9>+20us", "nanosleep-3.25ms.p99.9 > +20.0 µs"),
             ("hardirq.max > 100us", "hardirq.max > 100 µs"),
+            ("task.max > 100499ns", "task.max > 100499 ns"),
+            ("task.p50 > +7%", "task.p50 > +7 %"),
             ("task.mean > +0.5 %", "task.mean > +0.5 %"),
         ] {
             assert_eq!(text.parse::<Condition>().unwrap().to_string(), shown);
@@ -282,6 +320,42 @@ mod tests {
         ] {
             assert_eq!(judge(text), outcome, "{text}");
         }
+        // A share of whole percent is exact.
+        let hundred = [summary("task", Clock::Virtual, [100].into_iter())];
+        let more = [summary("task", Clock::Virtual, [115].into_iter())];
+        let of = |text: &str| text.parse::<Condition>().unwrap();
+        assert_eq!(of("task.max > +15%").judge(&hundred, &more).unwrap(), Kept);
+        // What was lost may have been late, and a trigger that was never answered is later than any bound.
+        let lost = |count: fn(&mut Losses)| {
+            let mut lost = after.clone();
+            count(&mut lost[0].losses);
+            lost
+        };
+        let judge = |text: &str, before: &[Summary], after: &[Summary]| {
+            of(text).judge(before, after).unwrap()
+        };
+        let late = lost(|losses| losses.superseded = 40);
+        assert_eq!(judge("task.p99 > 1148ns", &before, &after), Kept);
+        assert_eq!(judge("task.p99 > 1148ns", &before, &late), Undecided);
+        assert_eq!(judge("task.max > 1149ns", &before, &late), Kept);
+        assert_eq!(judge("task.p99 > +1%", &late, &late), Kept, "as much was lost before");
+        let hung = lost(|losses| losses.unanswered = 1);
+        assert_eq!(judge("task.max > 1s", &before, &hung), Exceeded);
+        assert_eq!(judge("task.max > +5%", &hung, &hung), Undecided);
+        for unknown in [
+            lost(|losses| losses.dropped = 1),
+            lost(|losses| losses.spurious = 1),
+            lost(|losses| losses.tainted = 1),
+        ] {
+            assert_eq!(judge("task.max > 1s", &before, &unknown), Undecided);
+            assert_eq!(judge("task.max > +50%", &unknown, &after), Undecided);
+        }
+        // The bucket of 100,000 ns ends at 100,031 ns.
+        let near =
+            [summary("task", Clock::Virtual, (0..2_000).map(|n| 99_999 + n / 1_500 * 9_000))];
+        assert_eq!(judge("task.p50 > 100us", &before, &near), Undecided);
+        assert_eq!(judge("task.p50 > 101us", &before, &near), Kept);
+        assert_eq!(judge("task.p50 > 99us", &before, &near), Exceeded);
         let other = [summary("task", Clock::Tsc, 0..10)];
         let condition: Condition = "task.max > +1%".parse().unwrap();
         assert!(condition.judge(&before, &other).is_err());

@@ -31,7 +31,7 @@ pub use missed::DeadlineFinding;
 pub use order::{half, is_changed_first};
 pub use paired::{Effect, Paired};
 pub use pareto::Pareto;
-pub use series::{DIGITS, LATENCY_MAX, Mismatch, Series, WORST_KEPT, Worst};
+pub use series::{DIGITS, LATENCY_MAX, Mismatch, Series, WORST_KEPT, Worst, bucket};
 pub use shape::{COLUMNS_PER_OCTAVE, Column, CurvePoint};
 pub use statistic::{Statistic, UnknownStatistic};
 pub use summary::{Quantile, Quantiles, Summary, UnknownQuantile};

@@ -9,6 +9,7 @@
 
 use crate::keyed::{key, keyed};
 use crate::missed::DeadlineFinding;
+use crate::series::bucket;
 use crate::statistic::float;
 use crate::{Deadline, MissTally, Statistic, Subject, Summary};
 use core::fmt;
@@ -175,6 +176,8 @@ pub enum Reason {
     Overrun,
     /// Records were dropped or answers spurious or tainted: what they held is unknown.
     Unreliable,
+    /// The bound lies within the histogram's resolution of the value: the exact one may be on either side.
+    Resolution,
     /// No samples of this responder.
     NoSamples,
     /// Too few samples for this quantile, this share, or this row of events.
@@ -190,6 +193,7 @@ impl fmt::Display for Reason {
             Reason::Superseded => "superseded triggers leave it open",
             Reason::Overrun => "periods that were not measured leave it open",
             Reason::Unreliable => "dropped records, spurious or tainted answers",
+            Reason::Resolution => "quantiles are known to 0.1 %, and the bound is as near",
             Reason::NoSamples => "no samples",
             Reason::TooFewSamples => "too few samples",
         })
@@ -357,7 +361,8 @@ pub(crate) fn exceeds<Q: Quantity>(value: f64, bound: f64) -> bool {
     if Q::MORE_IS_BETTER { value < bound } else { value > bound }
 }
 
-fn weigh<Q: Quantity>(
+/// The verdict on a statistic with this bound, and why it is so.
+pub(crate) fn weigh<Q: Quantity>(
     statistic: Statistic,
     bound: Q,
     summary: &Summary<Q>,
@@ -368,11 +373,16 @@ fn weigh<Q: Quantity>(
     if summary.losses.dropped > 0 {
         return (Verdict::Inconclusive, Reason::Unreliable);
     }
-    if measured.is_some_and(|value| exceeds::<Q>(value, bound)) {
+    let (lower, upper) = ends(statistic, summary).unzip();
+    let beyond = |end: Option<f64>| end.is_some_and(|value| exceeds::<Q>(value, bound));
+    if beyond(lower) && beyond(upper) {
         return (Verdict::Fail, Reason::Exceeded);
     }
     if unanswered_exceed(statistic, summary) {
         return (Verdict::Fail, Reason::Unanswered);
+    }
+    if beyond(lower) || beyond(upper) {
+        return (Verdict::Inconclusive, Reason::Resolution);
     }
     if summary.count == 0 {
         return (Verdict::Inconclusive, Reason::NoSamples);
@@ -392,6 +402,16 @@ fn weigh<Q: Quantity>(
     }
 }
 
+/// Between which numbers the exact value of the statistic lies. A quantile is known by its bucket, and the others are
+/// exact.
+fn ends<Q: Quantity>(statistic: Statistic, summary: &Summary<Q>) -> Option<(f64, f64)> {
+    let value = statistic.of(summary)?;
+    let Statistic::Quantile(quantile) = statistic else { return Some((value, value)) };
+    let (_, upper) = summary.quantiles.iter().find(|(q, _)| *q == quantile)?;
+    let lower = bucket(upper.raw()).0.max(summary.min.map_or(0, Q::raw));
+    Some((lower as f64, value))
+}
+
 /// Triggers raised while the series was recorded, as far as it is known whose they were.
 fn triggers<Q>(summary: &Summary<Q>) -> u64 {
     let losses = &summary.losses;
@@ -399,7 +419,7 @@ fn triggers<Q>(summary: &Summary<Q>) -> u64 {
 }
 
 /// Whether the statistic over all triggers is itself one without an answer.
-fn unanswered_exceed<Q: Quantity>(statistic: Statistic, summary: &Summary<Q>) -> bool {
+pub(crate) fn unanswered_exceed<Q: Quantity>(statistic: Statistic, summary: &Summary<Q>) -> bool {
     let unanswered = summary.losses.unanswered;
     match statistic {
         // What is missing of a throughput leaves it open (`at_worst`).
@@ -413,7 +433,7 @@ fn unanswered_exceed<Q: Quantity>(statistic: Statistic, summary: &Summary<Q>) ->
 /// The greatest value that the statistic over all triggers can have, if every superseded one was
 /// answered as late as the latest; `None` when there is no such value, as those that were never answered
 /// or overrun have none.
-fn at_worst<Q: Quantity>(statistic: Statistic, summary: &Summary<Q>) -> Option<f64> {
+pub(crate) fn at_worst<Q: Quantity>(statistic: Statistic, summary: &Summary<Q>) -> Option<f64> {
     let superseded = summary.losses.superseded;
     let unbounded = summary.losses.unanswered + summary.losses.overrun;
     let max = float(summary.max?);

@@ -259,6 +259,14 @@ impl<Q: Quantity> Series<Q> {
     }
 }
 
+/// The ends of the bucket of which `value` is one. Of values that share a bucket the histogram keeps their number
+/// alone. The buckets are those of HdrHistogram with [`DIGITS`] digits: 2048 of width 1, then 1024 of each width.
+pub fn bucket(value: u64) -> (u64, u64) {
+    let width = value.checked_ilog2().unwrap_or_default().saturating_sub(10);
+    let lower = value >> width << width;
+    (lower, lower + ((1 << width) - 1))
+}
+
 /// Equal when no later question could tell them apart.
 impl<Q: Quantity> PartialEq for Series<Q> {
     fn eq(&self, other: &Self) -> bool {
@@ -267,5 +275,20 @@ impl<Q: Quantity> PartialEq for Series<Q> {
             && self.worst == other.worst
             && self.timeline == other.timeline
             && self.histogram == other.histogram
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ends_of_a_bucket_are_those_of_the_histogram() {
+        let histogram = Histogram::<u64>::new_with_max(LATENCY_MAX.0, DIGITS).expect("bounds");
+        let near = |power: u32| (0..3).map(move |more| (1u64 << power) + more * 7);
+        for value in (0..5_000).chain((11..48).flat_map(near)).chain([99_999, 100_000, 1 << 40]) {
+            let ends = (histogram.lowest_equivalent(value), histogram.highest_equivalent(value));
+            assert_eq!(bucket(value), ends, "{value}");
+        }
     }
 }

@@ -42,6 +42,21 @@ fn a_bound_is_kept_up_to_and_including_itself() {
     assert_eq!(one("mean", 500, &summary), (Fail, Reason::Exceeded));
 }
 
+/// Values from 65,536 to 131,071 are known to 64 ns.
+#[test]
+fn a_quantile_whose_bucket_has_the_bound_in_it_is_left_open() {
+    let mut series = Series::new(Responder::Task.into(), Clock::Virtual);
+    for trigger in 0..1_000 {
+        let (at, latency) = (Nanos(trigger * 1_000), Nanos(100_000 + trigger / 995 * 500));
+        series.record(&Sample { series: SeriesId(0), trigger, at, latency, path: None });
+    }
+    let summary = series.summary();
+    assert_eq!(one("p99", 100_000, &summary), (Inconclusive, Reason::Resolution));
+    assert_eq!(one("p99", 100_031, &summary), (Pass, Reason::Within));
+    assert_eq!(one("p99", 99_967, &summary), (Fail, Reason::Exceeded));
+    assert_eq!(one("max", 100_500, &summary), (Pass, Reason::Within));
+}
+
 #[test]
 fn without_a_limit_there_is_no_pass() {
     assert_eq!(judge(&[], &[rising(10, &[])], &[], true).verdict, Inconclusive);

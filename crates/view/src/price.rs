@@ -10,7 +10,7 @@ use bundle::company::unequal;
 use probes::Figures;
 use sample::{Losses, Nanos};
 use serde::Serialize;
-use stats::Verdict;
+use stats::{Quantile, Statistic, Verdict};
 use std::collections::BTreeSet;
 
 /// The responder whose answers count: a process, which is what most users wait for.
@@ -148,6 +148,19 @@ pub(crate) fn is_sound(run: &Manifest) -> bool {
 /// triggers hide none. All other losses may hide one.
 pub(crate) fn hides_nothing(losses: &Losses) -> bool {
     losses.total() == losses.superseded
+}
+
+/// Whether the superseded triggers leave a statistic as it is. They came late, and nobody knows how late. So they make
+/// what is beyond a quantile more: as long as they are no more than half of what is beyond it anyway, it is a little
+/// further down among all triggers. Half is chosen. A mean has no such part, and counts as p99 does.
+pub(crate) fn leaves(losses: &Losses, count: u64, statistic: Statistic) -> bool {
+    let all = count + losses.superseded;
+    let beyond = |quantile: Quantile| all - quantile.rank(all);
+    match statistic {
+        Statistic::Max => true,
+        Statistic::Quantile(quantile) => losses.superseded * 2 <= beyond(quantile),
+        Statistic::Mean => losses.superseded * 2 <= beyond(Quantile::P99),
+    }
 }
 
 /// The instructions of each of [`COSTS`] that a run counted, if it measured all of them on an idle system.

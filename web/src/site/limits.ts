@@ -22,7 +22,8 @@ export interface Limit {
 export interface Passed {
   readonly limit: Limit;
   readonly responder: string;
-  readonly value_ns: number;
+  /** The number; null if triggers were not answered, which is later than any bound. */
+  readonly value_ns: number | null;
   /** When that was first so: in this time since the numbers begin. */
   readonly first: Span;
   /** How many answers are beyond the bound. */
@@ -117,11 +118,18 @@ export class Watch {
     if (measured_ns < this.until_ns) this.since.clear();
     this.until_ns = measured_ns;
     return channels.flatMap((channel) =>
-      limitsOf(channel, limits).flatMap((limit) => {
-        const [value_ns, { responder, count: of }] = [valueOf(channel, limit.statistic), channel.summary];
+      limitsOf(channel, limits).flatMap((limit): Passed[] => {
+        const [value_ns, { responder, count: of, losses }] = [valueOf(channel, limit.statistic), channel.summary];
+        const lost = losses["unanswered"] ?? 0;
+        if (lost > 0 && limit.statistic === "max") {
+          const count = { least: lost, most: lost };
+          const first = this.first(`${responder} ${limit.text}`);
+          return [{ limit, responder, value_ns: null, first, count, of: of + lost }];
+        }
         if (value_ns === null || !isBeyond(value_ns, limit)) return [];
         const first = limit.statistic === "max" ? firstOf(channel, limit) : this.first(`${responder} ${limit.text}`);
-        return first === null ? [] : [{ limit, responder, value_ns, first, count: countOf(channel, limit), of }];
+        if (first === null) return [];
+        return [{ limit, responder, value_ns, first, count: countOf(channel, limit), of }];
       }),
     );
   }
@@ -163,5 +171,8 @@ export function alarm(): Alarm {
 function sentence(passed: Passed): string {
   const { limit, value_ns, first, count, of } = passed;
   const when = first.least === first.most ? "first at" : "first in";
+  if (value_ns === null) {
+    return `${nameOf(passed)}: ${integer(count.least)} of ${integer(of)} triggers were not answered · known since ${span(first, duration)}`;
+  }
   return `${nameOf(passed)}: ${limit.statistic} ${duration(value_ns)} · ${when} ${span(first, duration)} · ${span(count, integer)} of ${integer(of)} answers beyond it`;
 }

@@ -66,6 +66,20 @@ mod tests {
     use stats::Limit;
 
     #[test]
+    fn what_a_probe_could_not_hand_over_makes_its_run_invalid_once() {
+        let mut series = manifest_of("6.12", &["task", "hardirq"]).series;
+        series[0].losses.dropped = 2;
+        series[1].losses.dropped = 1;
+        let of = |warnings| Conclusion::of(&series, &[], Vec::new(), warnings);
+        let dropped = |records| Warning::ChannelDropped { records };
+        let conclusion = of(Vec::new());
+        assert_eq!(conclusion.warnings, [dropped(3)]);
+        assert_eq!(conclusion.verdict, stats::Verdict::Invalid);
+        // The channel has counted them already.
+        assert_eq!(of(vec![dropped(9)]).warnings, [dropped(9)]);
+    }
+
+    #[test]
     fn a_maximum_that_kept_its_limit_is_doubted_where_few_samples_were_made_and_a_failed_one_is_not()
      {
         let mut series = manifest_of("6.12", &["task"]).series;

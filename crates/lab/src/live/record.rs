@@ -77,10 +77,6 @@ impl Record {
         let Begun { mut about, limits, mut warnings, .. } = self.begun;
         about.experiment.source = source(live);
         let summaries = self.writer.summaries();
-        let records = summaries.iter().map(|summary| summary.losses.dropped).sum();
-        if records > 0 {
-            warnings.push(Warning::ChannelDropped { records });
-        }
         if let Some(drift) = live.drift().filter(Drift::is_doubtful) {
             let Drift { gain_ppb, uncertainty_ppb, .. } = drift;
             warnings.push(Warning::GeneratorClock { gain_ppb, uncertainty_ppb });

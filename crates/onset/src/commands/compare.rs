@@ -4,6 +4,7 @@
 
 use super::{open, print, print_json};
 use crate::failure::{Exit, Failure};
+use bundle::settings::ns_per_insn;
 use bundle::store::{Headline, Store};
 use bundle::{Bundle, Manifest};
 use stats::{Condition, ConditionOutcome, Summary, Verdict};
@@ -19,9 +20,20 @@ pub fn run(
 ) -> Result<Exit, Failure> {
     let pair = [open(before, store)?, open(after, store)?];
     let [before, after] = pair.each_ref().map(Bundle::manifest);
+    let insn = [before, after].map(ns_per_insn);
+    if let [Some(then), Some(now)] = insn
+        && then != now
+    {
+        return Err(Failure::usage(format!(
+            "an instruction takes {then} ns in the earlier run and {now} ns in the later one (guest.shift), so their times cannot be compared; run one of them again with the other's shift"
+        )));
+    }
+    let is_sound = |run: &Manifest| run.complete && run.conclusion.verdict != Verdict::Invalid;
+    let are_sound = is_sound(before) && is_sound(after);
     let judged = fail_if.iter().map(|condition| {
-        let outcome = condition.judge(&before.series, &after.series);
-        outcome.map(|outcome| (condition, outcome)).map_err(Failure::usage)
+        let outcome = condition.judge(&before.series, &after.series).map_err(Failure::usage)?;
+        // What an invalid run says proves nothing, in either direction.
+        Ok((condition, if are_sound { outcome } else { ConditionOutcome::Undecided }))
     });
     let judged: Vec<(&Condition, ConditionOutcome)> = judged.collect::<Result<_, Failure>>()?;
     let others = others(&Store::at(store), [before, after]);
@@ -34,7 +46,10 @@ pub fn run(
         print(&(text + &terminal::price(&known)))?;
     }
     let any = |wanted| judged.iter().any(|(_, outcome)| *outcome == wanted);
-    let in_common = |s: &Summary| after.series.iter().any(|other| other.responder == s.responder);
+    let in_common = |s: &Summary| {
+        let answers = |other: &Summary| other.responder == s.responder && other.count > 0;
+        s.count > 0 && after.series.iter().any(answers)
+    };
     Ok(if any(ConditionOutcome::Exceeded) {
         Exit::Exceeded
     } else if any(ConditionOutcome::Undecided) || !before.series.iter().any(in_common) {

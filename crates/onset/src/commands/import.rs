@@ -13,7 +13,7 @@ use bundle::{
 };
 use lab::matrix::Issuer;
 use sample::{Clock, Nanos, Observation, Sample, SeriesId, SeriesName};
-use stats::{Constraint, Deadline, Demand, Limit, Subject};
+use stats::{Constraint, Deadline, Demand, Limit, Statistic, Subject};
 use std::collections::BTreeMap;
 use std::path::Path;
 use toml_edit::Table;
@@ -154,7 +154,7 @@ fn doubt(imported: &Imported) -> Warning {
     let begun =
         imported.begun.as_ref().map_or_else(String::new, |begun| format!(", measured {begun}"));
     let mut text = format!(
-        "of cyclictest {version}{begun}; a latency may be up to {} longer than its row",
+        "of cyclictest {version}{begun}; a latency may be up to {} longer than its row; periods that passed while cyclictest was late are in no row",
         imported.resolution
     );
     for thread in imported.threads.iter().filter(|thread| thread.beyond > 1) {
@@ -212,21 +212,112 @@ fn demand(subject: &str, bound: &str) -> Result<Demand, String> {
     }
 }
 
-/// Refuses a deadline of which the file does not say how many loops missed it: loops beyond the histogram are known by
-/// their number and by the longest of them.
+/// Refuses a limit of which the file does not say whether the loops kept it. A row has all loops from its latency up to
+/// the next row. Loops beyond the histogram are known by their number and by the longest of them.
 fn check_reach(limits: &[Limit], imported: &Imported) -> Result<(), Failure> {
-    for (limit, deadline) in limits.iter().filter_map(|l| Some((l, l.deadline()?))) {
-        let of = |t: &&Thread| t.beyond > 1 && t.name == limit.responder.as_str();
+    for limit in limits {
+        let of = |thread: &&Thread| thread.name == limit.responder.as_str();
         let Some(thread) = imported.threads.iter().find(of) else { continue };
-        let mut rows = thread.latencies.iter().rev().map(|(at, _)| *at);
-        let (longest, reach) = (rows.next().unwrap_or_default(), rows.next().unwrap_or_default());
-        if (reach..longest).contains(&deadline.time) {
-            return Err(Failure::usage(format!(
-                "--limit {}.miss({}ns): {} loops were beyond the histogram, and nobody knows how many of them took longer; \
-                 let the histogram reach further (cyclictest -h), or limit max",
-                limit.responder, deadline.time.0, thread.beyond
-            )));
-        }
+        let within = imported.resolution - Nanos(1);
+        let (what, bound, known) = match limit.demand {
+            Demand::Statistic { statistic, bound } => {
+                (statistic.to_string(), bound, between(thread, statistic, within))
+            }
+            Demand::Deadline(Deadline { time, .. }) => {
+                (format!("miss({}ns)", time.0), time, undecided(thread, time, within))
+            }
+        };
+        let Some((lower, upper)) = known.filter(|(lower, upper)| (*lower..*upper).contains(&bound))
+        else {
+            continue;
+        };
+        return Err(Failure::usage(format!(
+            "--limit {}.{what}: the file does not say whether the bound {bound} was kept: it knows the latency only to lie between {} and {} ns; \
+             let cyclictest count ns (--nsecs) and its histogram reach further (-h), or give {}ns",
+            limit.responder, lower.0, upper.0, upper.0
+        )));
     }
     Ok(())
+}
+
+/// The loops of a thread by what is known of their latencies: the least, the greatest, and their number.
+fn known(thread: &Thread, within: Nanos) -> Vec<(Nanos, Nanos, u64)> {
+    let mut loops: Vec<_> =
+        thread.latencies.iter().map(|(at, n)| (*at, *at + within, *n)).collect();
+    // Of the loops beyond the histogram the longest is known.
+    if thread.beyond > 1
+        && let Some(longest) = loops.pop()
+    {
+        let reach = loops.last().map_or(Nanos(0), |(_, upper, _)| *upper);
+        loops.extend([(reach, longest.1, longest.2 - 1), (longest.0, longest.1, 1)]);
+    }
+    loops
+}
+
+/// Between which latencies a statistic of a thread is. `None` if it has too few loops for it.
+fn between(thread: &Thread, statistic: Statistic, within: Nanos) -> Option<(Nanos, Nanos)> {
+    let loops = known(thread, within);
+    let count = thread.loops();
+    match statistic {
+        Statistic::Max => loops.last().map(|(lower, upper, _)| (*lower, *upper)),
+        Statistic::Mean => {
+            let mean = |of: fn(&(Nanos, Nanos, u64)) -> Nanos| {
+                let sum: u128 = loops.iter().map(|l| u128::from(of(l).0) * u128::from(l.2)).sum();
+                Some(Nanos(u64::try_from(sum.checked_div(count.into())?).ok()?))
+            };
+            Some((mean(|l| l.0)?, mean(|l| l.1)? + Nanos(1)))
+        }
+        Statistic::Quantile(quantile) if quantile.supported_by(count) => {
+            let rank = quantile.rank(count);
+            let mut seen = 0;
+            let found = loops.iter().find(|(_, _, n)| {
+                seen += n;
+                seen >= rank
+            });
+            found.map(|(lower, upper, _)| (*lower, *upper))
+        }
+        Statistic::Quantile(_) => None,
+    }
+}
+
+/// Loops of which nobody knows whether they missed this deadline, by what is known of their latency.
+fn undecided(thread: &Thread, time: Nanos, within: Nanos) -> Option<(Nanos, Nanos)> {
+    let loops = known(thread, within).into_iter().map(|(lower, upper, _)| (lower, upper));
+    loops.into_iter().find(|(lower, upper)| (*lower..*upper).contains(&time))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn thread(latencies: &[(u64, u64)], beyond: u64) -> Thread {
+        let of = |(us, n): &(u64, u64)| (Nanos::from_micros(*us), *n);
+        let latencies = latencies.iter().map(of).collect();
+        Thread { name: "thread0".into(), latencies, beyond }
+    }
+
+    #[test]
+    fn a_bound_inside_a_row_or_beyond_the_histogram_is_left_open() {
+        let within = Nanos(999);
+        let known = |thread: &Thread, text: &str| {
+            let (lower, upper) = between(thread, text.parse().expect("a statistic"), within)?;
+            Some((lower.0, upper.0))
+        };
+        let all_seen = thread(&[(9, 990), (100, 10)], 0);
+        assert_eq!(known(&all_seen, "max"), Some((100_000, 100_999)));
+        assert_eq!(known(&all_seen, "p50"), Some((9_000, 9_999)));
+        assert_eq!(known(&all_seen, "mean"), Some((9_910, 10_910)));
+        assert_eq!(known(&all_seen, "p99.999"), None);
+        // Twenty loops were beyond the histogram, and the longest took 3,689 µs.
+        let beyond = thread(&[(9, 9_000), (399, 980), (3_689, 20)], 20);
+        assert_eq!(known(&beyond, "p99.9"), Some((399_999, 3_689_999)));
+        assert_eq!(known(&beyond, "max"), Some((3_689_000, 3_689_999)));
+        let open = |us: u64| undecided(&beyond, Nanos::from_micros(us), within).is_some();
+        assert_eq!(
+            [8, 9, 10, 399, 400, 1_000, 4_000].map(open),
+            [false, true, false, true, true, true, false]
+        );
+        let exact = thread(&[(9, 5)], 0);
+        assert_eq!(undecided(&exact, Nanos::from_micros(9), Nanos(0)), None);
+    }
 }

@@ -143,7 +143,9 @@ fn receive<H: Handover>(
         let woken = mechanism.wait().map_err(failure::system("waiting for the sender"))?;
         let sent_at = Stamp::from_ns(event.sent_ns.load(Ordering::Acquire));
         let sent = event.sent.load(Ordering::Relaxed);
-        record.loss(Loss::Superseded, event.skipped.swap(0, Ordering::Relaxed));
+        // Nobody knows how late these would have been: the receiver may have been kept away after it read the clock,
+        // and then no sample bounds them.
+        record.loss(Loss::Overrun, event.skipped.swap(0, Ordering::Relaxed));
         if sent > received {
             received = sent;
             record.sample(event.number.load(Ordering::Relaxed), sent_at, woken.since(sent_at));

@@ -20,7 +20,8 @@ fn buckets_rise_to_the_count_and_the_text_ends_as_the_format_says() {
         buckets.map(|line| line.rsplit(' ').next().unwrap().parse().unwrap()).collect();
     assert!(counts.is_sorted() && counts.len() == BUCKETS.len() + 1, "{text}");
     assert_eq!(counts.last(), Some(&3));
-    assert!(text.contains("le=\"5e-06\"} 1\n") && text.contains("le=\"1e-05\"} 2\n"), "{text}");
+    // The column of 5,000 ns ends at 5,003 ns.
+    assert!(text.contains("le=\"5e-06\"} 0\n") && text.contains("le=\"1e-05\"} 2\n"), "{text}");
     assert!(text.contains("onset_latency_max_seconds{responder=\"task\"} 0.0009"), "{text}");
     assert!(text.contains("onset_lost_total{responder=\"task\",kind=\"superseded\"} 4"), "{text}");
     assert!(text.ends_with("# EOF\n"));
@@ -45,7 +46,7 @@ fn a_recorded_run_is_named_by_exemplars_that_lie_in_their_buckets_and_no_other_i
         low = high;
     }
     let label = |n| format!("run=\"20261121-200000-live-0001\",sample=\"{n}\"");
-    let wanted = [(label(0), 5e-6), (label(1), 6e-6), (label(2), 9e-4)];
+    let wanted = [(label(1), 6e-6), (label(2), 9e-4)];
     assert!(found.iter().copied().eq(wanted.iter().map(|(l, v)| (l.as_str(), *v))), "{found:?}");
 }
 
@@ -69,7 +70,7 @@ fn what_is_said_is_valid_openmetrics_also_where_nothing_was_measured() {
         format::check(&text).unwrap_or_else(|why| panic!("{why}\n{text}"));
     }
     let sound = text(&example());
-    let bucket = "onset_latency_seconds_bucket{responder=\"task\",le=\"5e-06\"} 1";
+    let bucket = "onset_latency_seconds_bucket{responder=\"task\",le=\"5e-06\"} 0";
     assert!(sound.contains(bucket));
     // What the check is for.
     for (from, to) in [

@@ -108,6 +108,12 @@ fn add<'a>(flavours: &mut Vec<Answered<'a>>, run: &'a Manifest, responder: &str)
     of.losses.merge(&summary.losses);
 }
 
+/// A time that is no shorter, of three digits, as a time is written: nobody answered within 16.9 µs who took 16.949 µs.
+fn rounded_up(Nanos(ns): Nanos) -> Nanos {
+    let step = 10u64.pow(ns.checked_ilog10().unwrap_or_default().saturating_sub(2));
+    if ns < 1_000 { Nanos(ns) } else { Nanos(ns.next_multiple_of(step)) }
+}
+
 /// `Under mixed load, task answered within 16.9 µs of virtual time on 6.12-rt and within 1.71 ms on 6.12, …`.
 fn sentence(flavours: &[Answered], responder: &str, load: &str, run: &Manifest) -> String {
     let mut answered: Vec<&Answered> = flavours.iter().filter(|f| f.max.is_some()).collect();
@@ -128,6 +134,7 @@ fn sentence(flavours: &[Answered], responder: &str, load: &str, run: &Manifest) 
     let time = if run.clock == Clock::Virtual { " of virtual time" } else { "" };
     let within = answered.iter().zip(0..).map(|(f, n)| {
         let max = f.max.unwrap_or_default();
+        let max = rounded_up(max);
         format!("within {max}{} on {}", if n == 0 { time } else { "" }, f.flavour)
     });
     let within = listed(&within.collect::<Vec<_>>());
@@ -268,4 +275,13 @@ fn grouped(n: u64) -> String {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_within_which_somebody_answered_is_no_shorter_than_the_answer() {
+        let up = |ns| rounded_up(Nanos(ns)).to_string();
+        assert_eq!([16_949, 100_499, 100_000].map(up), ["17.0 µs", "101 µs", "100 µs"]);
+        assert_eq!([0, 999, 1_001, 999_900].map(up), ["0 ns", "999 ns", "1.01 µs", "1.00 ms"]);
+    }
+}

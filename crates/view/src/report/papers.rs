@@ -179,7 +179,7 @@ impl Statistic {
         match self {
             Statistic::Min | Statistic::First => sorted.first().copied(),
             Statistic::Max => sorted.last().copied(),
-            _ => sorted.get(sorted.len() / 2).copied(),
+            _ => sorted.get(sorted.len().saturating_sub(1) / 2).copied(),
         }
     }
 }

@@ -5,10 +5,11 @@ use crate::costs::Change;
 use crate::price::Prices;
 use bundle::Manifest;
 use bundle::company::{Unequal, unequal};
+use bundle::settings::{OtherSetting, differing};
 use probes::{Counts, Figure};
 use sample::{Clock, Losses, SeriesName};
 use serde::Serialize;
-use stats::{Condition, ConditionOutcome, Mismatch};
+use stats::{Condition, ConditionOutcome, Mismatch, Verdict};
 
 /// The whole output.
 #[derive(Serialize)]
@@ -20,6 +21,12 @@ pub struct Compare<'a> {
     before: &'a str,
     /// The later run.
     after: &'a str,
+    /// The verdicts of both runs. The numbers of a run that is invalid prove nothing.
+    verdicts: [Verdict; 2],
+    /// Whether the runs came to their ends.
+    complete: [bool; 2],
+    /// The settings besides kernel, load and seed in which the runs differ, by their names.
+    other_settings: Vec<OtherSetting>,
     /// The clock of both runs.
     clock: Clock,
     /// Whether both runs have exactly the same samples.
@@ -78,9 +85,9 @@ impl ComparedCost {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Judged {
-    /// The condition as the user wrote it.
+    /// The condition, with the numbers that the user gave.
     condition: String,
-    /// `undecided` if a run has no such number.
+    /// `undecided` if a run has no such number or is invalid, and if what it lost could be beyond the bound.
     #[cfg_attr(feature = "schema", schemars(extend("enum" = ["kept", "exceeded", "undecided"])))]
     outcome: &'static str,
 }
@@ -117,7 +124,7 @@ struct Difference {
 
 impl<'a> Compare<'a> {
     /// Version of the format (docs/compare.schema.json).
-    pub const SCHEMA: u32 = 2;
+    pub const SCHEMA: u32 = 3;
 
     /// Two runs, the conditions that were judged, and all runs that say what the kernels of both get and pay.
     ///
@@ -153,6 +160,9 @@ impl<'a> Compare<'a> {
             schema: Self::SCHEMA,
             before: before.run.as_str(),
             after: after.run.as_str(),
+            verdicts: [before, after].map(|run| run.conclusion.verdict),
+            complete: [before.complete, after.complete],
+            other_settings: differing(before, after),
             clock: before.clock,
             identical_samples: before.samples.blake3 == after.samples.blake3,
             unequal: unequal([before, after]),

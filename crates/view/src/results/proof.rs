@@ -81,6 +81,10 @@ pub struct ProofRow {
     pub without_ns: Option<f64>,
     /// The statistic with the change: the median over the pairs.
     pub with_ns: Option<f64>,
+    /// The greatest that any of these numbers can be in any of the pairs, without the change and with it. A median says
+    /// nothing of half of the pairs.
+    #[serde(skip)]
+    pub worst_ns: (Option<f64>, Option<f64>),
     /// The effect on the time that the load takes for the same work.
     pub load_time: Option<Paired>,
     /// The effect on how often the machine or guest changes tasks. It is neither good nor bad by itself.
@@ -145,6 +149,11 @@ impl ProofRow {
             .partition(|(a, b)| [a, b].into_iter().all(|run| doubt(run, goal).is_none()));
         let unsound = unsound.iter().flat_map(|(a, b)| [a, b]);
         pairs.absent.extend(unsound.filter_map(|run| doubt(run, goal)));
+        let (sound, open): (Vec<_>, Vec<_>) =
+            sound.into_iter().partition(|(a, b)| is_told_apart([a, b], goal));
+        pairs.absent.extend(open.iter().map(|_| {
+            format!("too many triggers were answered together with an older one to say in which run {statistic} is longer")
+        }));
         let value = |run: &Manifest| {
             let series = run.series.iter().find(|s| s.responder.as_str() == responder)?;
             statistic.of(series)
@@ -157,13 +166,20 @@ impl ProofRow {
         pairs.absent.sort();
         pairs.absent.dedup();
         let values = both(&value);
-        let (without_ns, with_ns) = values.iter().copied().unzip();
+        let (without_ns, with_ns): (Vec<f64>, Vec<f64>) = values.iter().copied().unzip();
+        let worst = |runs: &mut dyn Iterator<Item = &Manifest>| {
+            let values = runs.filter_map(|run| Some(known(run, goal)?.1));
+            values.max_by(f64::total_cmp)
+        };
+        let worst_ns =
+            (worst(&mut sound.iter().map(|(a, _)| a)), worst(&mut sound.iter().map(|(_, b)| b)));
         ProofRow {
             change,
             words,
             latency: Paired::of(&values, SMALLEST),
             without_ns: median(without_ns),
             with_ns: median(with_ns),
+            worst_ns,
             load_time: load_time(&sound),
             context_switches: Paired::of(&both(&switches), SMALLEST),
             energy: Paired::of(&both(&energy), SMALLEST),
@@ -218,6 +234,25 @@ fn doubt(run: &Manifest, (responder, statistic): (&str, Statistic)) -> Option<St
     }
 }
 
+/// Between which times the statistic of a run is, over all its triggers. Nobody knows how late superseded triggers
+/// would have been answered, but that none was later than the latest answer.
+fn known(run: &Manifest, (responder, statistic): (&str, Statistic)) -> Option<(f64, f64)> {
+    let series = run.series.iter().find(|s| s.responder.as_str() == responder)?;
+    let measured = statistic.of(series)?;
+    match price::leaves(&series.losses, series.count, statistic) {
+        true => Some((measured, measured)),
+        false => Some((measured, series.max?.0 as f64)),
+    }
+}
+
+/// Whether the superseded triggers of two runs leave no doubt about in which of both the statistic is longer, or that
+/// it is as measured in both.
+fn is_told_apart(pair: [&Manifest; 2], goal: (&str, Statistic)) -> bool {
+    let [Some(a), Some(b)] = pair.map(|run| known(run, goal)) else { return true };
+    let is_exact = |(lower, upper): (f64, f64)| lower >= upper;
+    (is_exact(a) && is_exact(b)) || a.1 < b.0 || b.1 < a.0
+}
+
 /// The time for the same work, from how often the load's workers succeeded: the geometric mean over the workers.
 fn load_time(pairs: &[(Manifest, Manifest)]) -> Option<Paired> {
     let time = |a: &Manifest, b: &Manifest| {
@@ -264,6 +299,8 @@ fn costs(without: &Manifest, with: &Manifest) -> Vec<ProofCost> {
 mod tests {
     use super::*;
     use bundle::examples::manifest_of;
+    use sample::Losses;
+    use stats::Quantile;
 
     /// A run whose load did so much.
     fn run(counters: &[(&str, u64)]) -> Manifest {
@@ -281,6 +318,35 @@ mod tests {
         assert!((time.ratio_median - 2.0).abs() < 1e-9, "{time:?}");
         let idle = run(&[]);
         assert_eq!(load_time(&[(idle.clone(), idle)]), None);
+    }
+
+    #[test]
+    fn superseded_triggers_leave_a_maximum_and_no_quantile_of_which_they_may_be_most() {
+        let p99 = "p99".parse().expect("a statistic");
+        let lost = |superseded| Losses { superseded, ..Losses::default() };
+        // A hundredth of a thousand triggers are ten.
+        assert!(price::leaves(&lost(5), 995, p99) && !price::leaves(&lost(6), 994, p99));
+        assert!(price::leaves(&lost(500), 500, Statistic::Max));
+        assert!(!price::leaves(&lost(60), 936, Statistic::Mean));
+        // Four stalls hide in the second run, and in the third they are what is late.
+        let of = |count, p99: u64, max: u64, superseded| {
+            let mut run = run(&[]);
+            run.series[0].count = count;
+            run.series[0].losses = lost(superseded);
+            run.series[0].max = Some(Nanos(max));
+            run.series[0].quantiles = [(Quantile::P99, Nanos(p99))].into_iter().collect();
+            run
+        };
+        let [calm, stalls, slow] =
+            [of(1_000, 900, 950, 0), of(936, 500, 15_500, 60), of(600, 30_000, 31_000, 400)];
+        assert_eq!(known(&stalls, ("task", p99)), Some((500.0, 15_500.0)));
+        assert_eq!(known(&calm, ("task", p99)), Some((900.0, 900.0)));
+        assert!(!is_told_apart([&calm, &stalls], ("task", p99)));
+        assert!(
+            is_told_apart([&slow, &calm], ("task", p99))
+                && is_told_apart([&calm, &calm], ("task", p99))
+        );
+        assert!(is_told_apart([&calm, &stalls], ("task", Statistic::Max)));
     }
 
     #[test]

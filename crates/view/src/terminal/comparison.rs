@@ -8,9 +8,12 @@ use super::table::{Align, Table};
 use crate::screen::{Tone, toned};
 use bundle::Manifest;
 use bundle::company::unequal;
+use bundle::settings::{OtherSetting, differing};
 use sample::{Nanos, SeriesName};
-use stats::{Comparison, Condition, ConditionOutcome, Difference, Mismatch, compare};
+use stats::{Comparison, Condition, ConditionOutcome, Difference, Mismatch, Verdict, compare};
 
+/// How many settings in which runs differ are shown.
+const SETTINGS: usize = 8;
 /// A number that grew by more than this share is in colour.
 const LATER: f64 = 0.05;
 
@@ -57,15 +60,19 @@ pub fn comparison(
         format!("{} · {} · seed {} ({})", m.about.flavour, m.about.load, m.about.seed, m.run)
     };
     let same = before.samples.blake3 == after.samples.blake3;
+    let answered = |run: &Manifest| run.series.iter().any(|series| series.count > 0);
+    let nobody = !answered(before) && !answered(after);
     let (said, table) = costs::compared(before, after)
         .filter(|_| !same)
-        .unwrap_or_else(|| (sentence(&compared, same), table(&compared)));
+        .unwrap_or_else(|| (sentence(&compared, same, nobody), table(&compared)));
     let mut text = format!("{said}\n\n");
     judged.iter().for_each(|(condition, outcome)| text += &told(condition, *outcome));
     if !judged.is_empty() {
         text += "\n";
     }
-    text += &format!("before  {}\nafter   {}\n\n", name(before), name(after));
+    text += &format!("before  {}\nafter   {}\n", name(before), name(after));
+    text += &doubts(before, after);
+    text += "\n";
     text += &table.text();
     only.iter().for_each(|line| text += &format!("{line}\n"));
     if let Some(unequal) = unequal([before, after]) {
@@ -74,8 +81,41 @@ pub fn comparison(
     Ok(text)
 }
 
+/// What makes a comparison worth less: runs that prove nothing, and settings in which they differ.
+fn doubts(before: &Manifest, after: &Manifest) -> String {
+    let mut text = String::new();
+    for (run, which) in [(before, "earlier"), (after, "later")] {
+        let why = match run.conclusion.verdict {
+            Verdict::Invalid => "invalid",
+            _ if !run.complete => "incomplete",
+            _ => continue,
+        };
+        text += &toned(Tone::Doubt, "!");
+        text += &format!(
+            " The {which} run is {why}, so its numbers prove nothing: onset show {}\n",
+            run.run
+        );
+    }
+    let differ = differing(before, after);
+    let shown = differ.iter().take(SETTINGS).map(|OtherSetting { setting, before, after }| {
+        format!("    {setting}: {before} in the earlier run, {after} in the later one\n")
+    });
+    if !differ.is_empty() {
+        text += &toned(Tone::Doubt, "!");
+        text += " The runs differ in more than kernel, load and seed:\n";
+        text += &shown.collect::<String>();
+    }
+    match differ.len().saturating_sub(SETTINGS) {
+        0 => text,
+        more => text + &format!("    and in {more} more settings (--json)\n"),
+    }
+}
+
 /// The result in one sentence.
-fn sentence(compared: &[Compared], same: bool) -> String {
+fn sentence(compared: &[Compared], same: bool, nobody: bool) -> String {
+    if nobody {
+        return "Neither run has a sample, so there is nothing to compare.".into();
+    }
     if same {
         return "The samples are identical.".into();
     }
@@ -100,7 +140,7 @@ fn told(condition: &Condition, outcome: ConditionOutcome) -> String {
         ConditionOutcome::Exceeded => format!("{} {condition}: yes\n", toned(Tone::Bad, "✗")),
         ConditionOutcome::Kept => format!("{} {condition}: no\n", toned(Tone::Good, "✓")),
         ConditionOutcome::Undecided => format!(
-            "{} {condition}: undecided, since a run has no such number (it lacks the responder, or has too few samples)\n",
+            "{} {condition}: undecided: a run has no such number (it lacks the responder, or has too few samples), or is invalid, or what it lost could be beyond the bound, or the bound is within 0.1 % of a quantile\n",
             toned(Tone::Doubt, "?")
         ),
     }
@@ -182,6 +222,32 @@ mod tests {
         assert!(text.contains("6.1 lacks bh_work"), "{text}");
         assert!(text.contains("--set 'responders=[\"hardirq\", \"task\"]'"), "{text}");
         assert!(!comparison(&new, &new, &[]).unwrap().contains("lacks"));
+    }
+
+    #[test]
+    fn what_makes_a_comparison_worth_less_is_said_before_its_numbers() {
+        let old = manifest_of("6.1", &["task"]);
+        let mut new = manifest_of("6.12", &["task"]);
+        new.samples.blake3 = "other".into();
+        let said = |old: &Manifest, new: &Manifest| {
+            crate::screen::shown(&comparison(old, new, &[]).unwrap())
+        };
+        assert!(!said(&old, &new).contains('!'), "{}", said(&old, &new));
+        new.conclusion.verdict = Verdict::Invalid;
+        new.about.experiment.trigger = None;
+        let text = said(&old, &new);
+        assert!(
+            text.contains("! The later run is invalid, so its numbers prove nothing"),
+            "{text}"
+        );
+        assert!(text.contains("differ in more than kernel, load and seed"), "{text}");
+        assert!(text.contains("experiment.trigger"), "{text}");
+        let nothing = |mut run: Manifest| {
+            run.series[0].count = 0;
+            run
+        };
+        let text = said(&nothing(old.clone()), &nothing(old));
+        assert!(text.starts_with("Neither run has a sample"), "{text}");
     }
 
     #[test]

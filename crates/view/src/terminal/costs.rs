@@ -85,7 +85,10 @@ fn is_counted(run: &Manifest, row: &Row) -> bool {
 fn middle(repetitions: &[&Manifest], row: &Row) -> String {
     let mut figures: Vec<Figure> = repetitions.iter().filter_map(|run| figure(run, row)).collect();
     figures.sort_by(|a, b| size(a).total_cmp(&size(b)));
-    let Some(middle) = figures.get(figures.len() / 2) else { return "–".into() };
+    // Of an even number the lower one, as a median is everywhere.
+    let Some(middle) = figures.get(figures.len().saturating_sub(1) / 2) else {
+        return "–".into();
+    };
     let far = figures.iter().map(|figure| (size(figure) / size(middle) - 1.0).abs());
     let far = far.fold(0.0, f64::max);
     let shown = brief(middle);

@@ -25,9 +25,14 @@ pub(super) fn line(finding: &Finding) -> String {
 }
 
 fn of_statistic(finding: &StatisticFinding) -> String {
-    let measured =
-        finding.measured.map_or_else(|| "nothing".into(), |ns| Nanos(ns as u64).to_string());
-    format!("{} at most {}: {measured}", finding.statistic, finding.bound)
+    let StatisticFinding { statistic, bound, measured, .. } = finding;
+    let Some(ns) = *measured else { return format!("{statistic} at most {bound}: nothing") };
+    let shown = Nanos(ns.round() as u64).to_string();
+    // Two numbers that look alike and are not.
+    if shown == bound.to_string() && ns != bound.0 as f64 {
+        return format!("{statistic} at most {bound}: {ns} ns");
+    }
+    format!("{statistic} at most {bound}: {shown}")
 }
 
 /// `miss(100 µs) at most 0: 3 of 5000 missed, first trigger 812, latest 141 µs at trigger 900`.

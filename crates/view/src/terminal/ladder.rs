@@ -81,6 +81,8 @@ fn series(manifest: &Manifest, details: &[Details], axis: &Axis) -> String {
     columns.extend([("max", Align::Right), ("answers", Align::Right), ("lost", Align::Left)]);
     let spare = ["min", "answers", "p99.9", "mean", heading.as_str(), "p50"];
     let mut table = Table::new(&columns).indented(2).sparing(&spare);
+    let breaks_off = |w: &Warning| matches!(w, Warning::Killed | Warning::Failed { .. });
+    let is_broken_off = manifest.conclusion.warnings.iter().any(breaks_off);
     for summary in &manifest.series {
         let shape = details.iter().find(|d| d.responder == summary.responder);
         let bars = shape.map_or_else(String::new, |d| axis.bars(&d.columns));
@@ -100,7 +102,12 @@ fn series(manifest: &Manifest, details: &[Details], axis: &Axis) -> String {
             true => toned(Tone::Bad, &max),
             false => max,
         };
-        row.extend([max, summary.count.to_string(), losses(summary)]);
+        // Who waited for an answer as the run broke off is in no count.
+        let lost = match is_broken_off && summary.losses.total() == 0 {
+            true => "not known".into(),
+            false => losses(summary),
+        };
+        row.extend([max, summary.count.to_string(), lost]);
         table.row(row);
     }
     table.text()
@@ -283,6 +290,10 @@ mod tests {
         manifest.series[0] = Series::new(Responder::Task.into(), Clock::Virtual).summary();
         let rows: Vec<Vec<String>> = told(&manifest).collect();
         assert_eq!(rows[1], ["task", "–", "–", "–", "–", "–", "–", "0", "0"]);
+        // Nobody knows who waited for an answer as onset was killed.
+        manifest.conclusion.warnings = vec![Warning::Killed];
+        let rows: Vec<Vec<String>> = told(&manifest).collect();
+        assert_eq!(rows[1].last().map(String::as_str), Some("not known"));
     }
 
     #[test]

@@ -15,9 +15,24 @@ use stats::{Effect, Paired};
 pub fn proof(proof: &Proof) -> String {
     let kernels: String = proof.kernels.iter().map(|kernel| table(proof, kernel)).collect();
     match &proof.machine {
-        None => kernels + &untried(proof) + GUESTS,
-        Some(machine) => screening(proof, machine) + &kernels + &blocks(machine),
+        None => kernels + &untried(proof) + GUESTS + &chance(proof),
+        Some(machine) => screening(proof, machine) + &kernels + &blocks(machine) + &chance(proof),
     }
+}
+
+/// How many verdicts may be chance, where many changes are judged. One of 40 that do nothing is said to help, and one
+/// to harm: the sign test has 5 % for both (`stats::Paired`).
+fn chance(proof: &Proof) -> String {
+    let of = |kernel: &KernelProof| kernel.rows.iter().filter(|row| row.latency.is_some()).count();
+    let judged: usize = proof.kernels.iter().map(of).sum();
+    if judged < MANY {
+        return String::new();
+    }
+    format!(
+        "  {judged} changes were judged. Of {judged} that do nothing, up to {:.1} would be said to help by chance, and as many to harm: prove those that\n  \
+         help once more, alone, with another seed.\n",
+        judged as f64 / 40.0
+    )
 }
 
 fn untried(proof: &Proof) -> String {
@@ -26,6 +41,9 @@ fn untried(proof: &Proof) -> String {
         some => format!("  Not tried, since a guest has one CPU: {}\n\n", some.join(", ")),
     }
 }
+
+/// From how many changes on chance is worth a word. The number is chosen: of so many a tenth of one is said to help.
+const MANY: usize = 5;
 
 const GUESTS: &str = "  A pair is a guest without the change and one with it, under the same load, seed and triggers. Numbers are with the change, divided\n  \
      by without it: the median of the pairs, and its interval. The control is a word that means nothing to the kernel: it moves the guest's\n  \

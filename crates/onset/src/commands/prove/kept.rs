@@ -142,8 +142,8 @@ pub fn towards(
         )));
     }
     let within = |ns: Option<f64>| ns.map(|ns| ns < bound.0 as f64);
-    if chosen.iter().all(|row| within(row.without_ns) == Some(true)) {
-        tell!("onset: the proofs kept the goal without any knob; nothing is changed");
+    if chosen.iter().all(|row| within(row.worst_ns.0) == Some(true)) {
+        tell!("onset: each block of the proofs kept the goal without any knob; nothing is changed");
         return Ok((Plan::default(), Exit::Success));
     }
     let words: Vec<String> = chosen.iter().map(|row| row.words.clone()).collect();
@@ -171,20 +171,28 @@ pub fn towards(
             condition.statistic
         )));
     }
-    let with = together.and_then(|row| row.with_ns);
-    Ok((plan, reached(goal, with, within(with))))
+    let worst = together.and_then(|row| row.worst_ns.1);
+    let median = together.and_then(|row| row.with_ns);
+    Ok((plan, reached(goal, (worst, median), within(worst))))
 }
 
-/// Says whether the goal was reached with all chosen knobs.
-fn reached(goal: &str, with: Option<f64>, is_within: Option<bool>) -> Exit {
-    let time = with.map(|ns| Nanos(ns.round() as u64));
-    match (time, is_within) {
-        (Some(time), Some(true)) => {
-            tell!("onset: in the proof these knobs reached {goal:?}: {time}");
+/// Says whether the goal was reached with all chosen knobs: in each block of the proof. With the number of the worst
+/// block, and the median of all.
+fn reached(goal: &str, with: (Option<f64>, Option<f64>), is_within: Option<bool>) -> Exit {
+    let time = |ns: f64| Nanos(ns.ceil() as u64);
+    match (with.0.zip(with.1), is_within) {
+        (Some((worst, _)), Some(true)) => {
+            let worst = time(worst);
+            tell!(
+                "onset: in each block of the proof these knobs reached {goal:?}: {worst} at most"
+            );
             Exit::Success
         }
-        (Some(time), _) => {
-            tell!("onset: in the proof these knobs did not reach {goal:?}, only {time}");
+        (Some((worst, median)), _) => {
+            let (worst, median) = (time(worst), time(median));
+            tell!(
+                "onset: in the proof these knobs did not reach {goal:?}: {worst} in the worst block, {median} in the median"
+            );
             Exit::Exceeded
         }
         (None, _) => {
