@@ -29,10 +29,14 @@ fn a_partner_that_is_killed_ends_its_cost_with_the_reason_and_the_others_are_mea
         let reason = warning["reason"].as_str().expect("a reason");
         assert!(reason.contains("the process at the other end was killed"), "{reason}");
         let series = warning["series"].as_str().expect("a series");
-        assert!(run.series(series)["count"].as_u64() < Some(COUNT), "{series}");
+        let measured = run.series(series)["count"].as_u64().expect("a count");
+        assert!(measured < COUNT, "{series}: {measured}");
     }
     let names: Vec<_> = missing.iter().map(|w| w["series"].as_str().expect("a series")).collect();
-    for series in run.responders().into_iter().filter(|name| !names.contains(name)) {
+    let others: Vec<_> =
+        run.responders().into_iter().filter(|name| !names.contains(name)).collect();
+    assert!(!others.is_empty(), "all of {names:?} are missing");
+    for series in others {
         assert_eq!(run.series(series)["count"], COUNT, "{series}");
     }
 }

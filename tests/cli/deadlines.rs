@@ -30,8 +30,8 @@ fn imported_loops_are_counted_and_what_a_histogram_does_not_say_is_refused() {
     let file = lab.write("histogram.txt", HISTOGRAM);
     let file = file.to_string_lossy();
     for (limit, status, missed) in [
-        ("miss(58us)=21", 0, 21),
-        ("miss(58us)=20", 1, 21),
+        ("miss(58999ns)=21", 0, 21),
+        ("miss(58999ns)=20", 1, 21),
         ("miss(57us)=1 in 2", 1, 27),
         ("miss(4ms)=0", 0, 0),
     ] {
@@ -47,7 +47,11 @@ fn imported_loops_are_counted_and_what_a_histogram_does_not_say_is_refused() {
     for (limit, why) in [
         ("consecutive(1ms)=3", "does not say in which order the loops were"),
         ("firm(1ms)=9 of 10", "limit the misses, as miss(1000000ns)=0"),
-        ("miss(1ms)=2", "3 loops were beyond the histogram"),
+        // Three loops were beyond the histogram, and a row has all loops up to the next one.
+        ("miss(1ms)=2", "between 59999 and 3689999 ns"),
+        ("miss(58us)=21", "between 58000 and 58999 ns"),
+        ("max=3689us", "between 3689000 and 3689999 ns"),
+        ("p90=1ms", "give 3689999ns"),
         ("miss(1us)=x", "as 0"),
     ] {
         lab.onset(&["import", &file, "--limit", limit]).exits(2).says(&[why]);

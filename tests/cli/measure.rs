@@ -7,7 +7,9 @@ use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
-use testbench::{Finished, Lab, Run, Started, assert_as_promised, is_alive, onset, skip};
+use testbench::{
+    Finished, Lab, Run, Started, assert_as_promised, is_alive, onset, skip, started_with, wait_for,
+};
 
 /// Nobody, on Debian as elsewhere.
 const NOBODY: u32 = 65_534;
@@ -226,7 +228,10 @@ fn a_component_that_this_machine_lacks_is_named_and_the_others_are_measured() {
     let run = finished.run();
     assert_eq!(run.responders(), ["task_switch", "interrupt_latency"]);
     assert_eq!(events(&run, "task_switch"), 50);
-    if run.series("interrupt_latency")["count"] == 0 {
+    if Path::new("/dev/onset-samples").exists() {
+        assert_eq!(events(&run, "interrupt_latency"), 50);
+    } else {
+        assert_eq!(events(&run, "interrupt_latency"), 0);
         let doubt = run.warning("not_measured");
         assert_eq!(doubt["series"], "interrupt_latency");
         assert!(doubt["reason"].as_str().is_some_and(|why| why.contains("driver")), "{doubt}");
@@ -240,8 +245,12 @@ fn cyclictest_is_run_and_read_where_it_is_installed() {
         return skip("no cyclictest; install it: apt-get install rt-tests");
     }
     let method = if is_root() { "clock_nanosleep" } else { "nanosleep" };
-    let words = format!("cyclictest --method {method} --count 300");
-    assert_measures(&words, &[&format!("cyclictest-{method}-1ms")], 300);
+    let lab = Lab::bare();
+    let run = measure(&lab, &format!("cyclictest --method {method} --count 300")).exits(3).run();
+    let name = format!("cyclictest-{method}-1ms");
+    // Periods that passed while it was late are no loops.
+    let passed = run.series(&name)["losses"]["superseded"].as_u64().expect("a count");
+    assert_eq!(events(&run, &name) - passed, 300, "{}", run.0);
 }
 
 #[test]
@@ -345,8 +354,13 @@ fn runs_of_one_moment_do_not_meet() {
 #[test]
 fn a_load_of_this_machine_works_beside_the_probe_and_ends_with_it() {
     let lab = Lab::bare();
-    let words = "periodic --count 2000 --load fork --load-on-measured-cpus --warm-up 10ms";
-    let finished = measure(&lab, words).exits(3);
+    let words = "measure periodic --count 2000 --load fork --load-on-measured-cpus --warm-up 10ms";
+    let words: Vec<&str> = words.split(' ').chain(["--policy", policy(), "--json"]).collect();
+    let started = Started::of(&mut lab.command(&words));
+    let ours = || started_with(&lab.store());
+    wait_for("the load", || ours().iter().any(|line| line.contains("fork.storm")).then_some(()));
+    let finished = started.wait().exits(3);
+    assert_eq!(ours(), [""; 0]);
     assert_sound(&lab, &finished);
     let run = finished.run();
     assert_eq!(run.text("load"), "fork");
@@ -414,25 +428,6 @@ fn what_cannot_be_measured_is_refused_with_the_remedy() {
     let fifo = lab.onset(&["measure", "periodic", "--policy", "fifo:100"]).exits(2);
     fifo.says(&["\"fifo:100\" is no scheduling policy", "1 … 99", "write other"]);
     assert_eq!(lab.bundles(), [""; 0]);
-}
-
-#[test]
-fn help_names_every_probe() {
-    let help = Lab::bare().onset(&["measure", "--help"]).exits(0).stdout;
-    for probe in [
-        "periodic",
-        "gtod",
-        "async",
-        "rhealstone",
-        "rtc",
-        "noise",
-        "toggle",
-        "inversion",
-        "ladder",
-        "cyclictest",
-    ] {
-        assert!(help.contains(&format!("\n  {probe}")), "{probe} in {help}");
-    }
 }
 
 /// The command as a user without privileges runs it: as nobody where we are root, and in any case without leave to use

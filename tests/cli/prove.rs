@@ -120,7 +120,7 @@ fn a_pair_has_a_block_with_the_knob_and_one_without_and_leaves_the_old_value() {
     let finished = prove(&lab, &format!("--knob {words} --pairs 1 --block 500ms"));
     if !knob.is_writable() {
         finished.exits(69).says(&["nothing can be proven", knob.path]);
-        return;
+        return skip("nobody may write the knob");
     }
     // One pair tells nothing from chance.
     let finished = finished.exits(3).says(&["the seed of the order is"]);
@@ -251,14 +251,16 @@ fn a_planted_knob_is_found_and_applied_towards_a_goal_and_taken_back() {
         other.exits(3).says(&["1 are of others", "--cpus"]);
     }
     // An idle load has no throughput.
-    at(with * 1.1, &["--cost", "throughput > -5%"]).exits(3).says(&["cost is unknown"]);
+    // No block without the knob keeps this, and each with it does.
+    let between = without * 0.9;
+    at(between, &["--cost", "throughput > -5%"]).exits(3).says(&["cost is unknown"]);
     assert_eq!(knob.now(), knob.before);
     let undo = || {
         assert_eq!(knob.now(), other);
         lab.onset(&["tune", "undo", "--journal", &journal(&lab)]).exits(0);
         assert_eq!(knob.now(), knob.before);
     };
-    at(with * 1.1, &[]).exits(0).says(&["reached"]);
+    at(between, &[]).exits(0).says(&["reached"]);
     undo();
     at(1.0, &[]).exits(1).says(&["did not reach"]);
     undo();

@@ -18,15 +18,28 @@ const SOUND: (&[&str], &[&str]) = (&["6.12"], &["idle"]);
 fn help_names_every_command_and_every_exit_status() {
     let lab = Lab::bare();
     let help = lab.onset(&["--help"]).exits(0).stdout;
-    for command in [
-        "doctor", "kernels", "run", "list", "show", "compare", "report", "windows", "explain",
-        "blame", "replay", "bound", "minimise", "hunt", "atlas",
-    ] {
-        assert!(help.contains(command), "{help}");
+    let listed = crate::listed(&help);
+    let known = "doctor kernels run measure hunt breed generator live respond serve list show compare \
+                 report export import explain blame replay windows atlas patch bound census merge \
+                 minimise tune";
+    for command in known.split(' ') {
+        assert!(listed.contains(&command), "{command} in {help}");
+    }
+    for command in listed {
         lab.onset(&[command, "--help"]).exits(0);
     }
     for status in ["0 ", "1 ", "2 ", "3 ", "69 ", "130 "] {
         assert!(help.contains(&format!("\n  {status}")), "{status:?} in {help}");
+    }
+}
+
+#[test]
+fn help_names_every_probe() {
+    let lab = Lab::bare();
+    let help = lab.onset(&["measure", "--help"]).exits(0).stdout;
+    assert_eq!(crate::listed(&help), probes::PROBES.map(|probe| probe.name), "{help}");
+    for probe in crate::listed(&help) {
+        lab.onset(&["measure", probe, "--help"]).exits(0);
     }
 }
 

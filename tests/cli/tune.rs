@@ -2,6 +2,7 @@
 //! `onset tune` on this machine, whose settings are only read: plans, journals that somebody damaged, and refusals.
 
 use crate::tuning_alone;
+use serde_json::Value;
 use std::fs;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::PermissionsExt;
@@ -26,7 +27,7 @@ fn line(last: &str, json: &str) -> String {
 
 #[test]
 fn the_plan_is_as_its_schema_says_and_changes_nothing() {
-    let lab = Lab::bare();
+    let (_alone, lab) = (tuning_alone(), Lab::bare());
     let interval = || fs::read_to_string("/proc/sys/vm/stat_interval").ok();
     let before = interval();
     let printed = lab.onset(&["tune", "--json"]).exits(0).json();
@@ -46,6 +47,12 @@ fn the_plan_is_as_its_schema_says_and_changes_nothing() {
         assert_eq!(knob("vm.stat_interval")["now"], before.trim());
     }
     assert_eq!(interval(), before);
+    let again = lab.onset(&["tune", "--json"]).exits(0).json();
+    let now = |printed: &Value| -> Vec<(Value, Value)> {
+        let knobs = printed["knobs"].as_array().unwrap().iter();
+        knobs.map(|knob| (knob["name"].clone(), knob["now"].clone())).collect()
+    };
+    assert_eq!(now(&again), now(&printed));
 }
 
 #[test]

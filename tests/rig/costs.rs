@@ -126,6 +126,7 @@ fn two_kernels_are_compared_by_what_they_get_and_what_they_pay() {
         let prices = &compared["prices"];
         assert_eq!(prices["unit"], "instructions");
         let kernels = prices["kernels"].as_array().expect("two kernels");
+        assert_eq!(kernels.len(), 2, "{prices}");
         for (n, kernel) in kernels.iter().enumerate() {
             assert_eq!(kernel["flavour"], flavours[n]);
             assert_eq!(kernel["worst_ns"], got[n].max("task"), "{kernel}");

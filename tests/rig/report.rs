@@ -2,6 +2,7 @@
 //! A report that looks inside: what it shows adds up, and is what the commands for each part print.
 
 use serde_json::Value;
+use std::collections::BTreeSet;
 use testbench::{FIRST_AND_LAST, Lab, assert_as_promised_by, experiment, have_kernels};
 
 fn list(value: &Value) -> &[Value] {
@@ -40,6 +41,7 @@ fn adds_up(latency: &Value) {
 
 /// Each ledger of these is the sum of its rows, and nearly all of it is understood.
 fn is_understood(blamed: &Value) {
+    assert_eq!(list(&blamed["ledgers"]).len(), 2, "{blamed:#}");
     for ledger in list(&blamed["ledgers"]) {
         let rows = list(&ledger["rows"]).iter();
         let unexplained = rows.filter(|row| row["cause"] == "unexplained");
@@ -76,6 +78,10 @@ fn a_report_that_looks_inside_agrees_with_windows_blame_and_explain() {
     let inside = &report["runs"][0]["inside"];
 
     let printed = lab.onset(&["windows", &run, "--top", "12", "--json"]).exits(0).json();
+    let kinds: BTreeSet<_> =
+        list(&printed["windows"]).iter().filter_map(|w| w["kind"].as_str()).collect();
+    let shown: Vec<_> = list(&inside["windows"]).iter().map(|kind| &kind["kind"]).collect();
+    assert!(!kinds.is_empty() && shown.len() == kinds.len(), "{shown:?} of {kinds:?}");
     for kind in list(&inside["windows"]) {
         let name = kind["kind"].as_str().expect("a kind");
         let longest =
@@ -98,6 +104,8 @@ fn a_report_that_looks_inside_agrees_with_windows_blame_and_explain() {
     }
     let printed = lab.onset(&["blame", &run, "--json"]).exits(0).json();
     assert_as_promised_by("blame", &printed);
+    let ledgers = [&inside["ledgers"], &printed["ledgers"]].map(|ledgers| list(ledgers).len());
+    assert_eq!(ledgers, [2, 2], "{printed:#}");
     for (ledger, own) in list(&inside["ledgers"]).iter().zip(list(&printed["ledgers"])) {
         for key in ["responder", "samples", "from_ns", "total_ns", "kinds"] {
             assert_eq!(ledger[key], own[key], "{key}");
@@ -134,9 +142,9 @@ fn a_report_that_looks_inside_agrees_with_windows_blame_and_explain() {
             assert!(worst["replay"].as_str().is_some_and(|r| r.ends_with(&again)), "{worst:#}");
         }
     }
-    assert_eq!(list(&inside["ledgers"]).len(), 2);
     assert_eq!(inside["exceeded"], serde_json::json!([]));
     assert!(number(&inside["bound"], "bound_ns") >= number(&inside["scheduling_ns"], "task"));
+    assert!(!list(&report["hunts"][0]["responders"]).is_empty(), "{:#}", report["hunts"]);
     for hunted in list(&report["hunts"][0]["responders"]) {
         let find = &hunted["find"];
         adds_up(&find["explanation"]);

@@ -70,6 +70,7 @@ fn worst(lab: &Lab, run: &str, series: &str) -> Vec<Value> {
     let printed = lab.onset(&words).exits(0).json();
     assert_as_promised_by("explain", &printed);
     let explanations = printed["explanations"].as_array().expect("a list").clone();
+    assert!(!explanations.is_empty(), "{run} {series}");
     for e in &explanations {
         let latency = number(&e["latency_ns"]);
         assert_eq!((sum(&e["parts"]), sum(&e["causes"])), (latency, latency), "{e:#}");
@@ -213,12 +214,16 @@ fn pulses_events_and_mutexes_are_explained_and_their_parts_add_up() {
     );
     assert_planted("an edge", &explained(&toggle, "rise"));
     let asynchronous = "[async]\nmechanisms = [\"futex\"]\nplacements = [\"same\"]\ncount = 200\n";
-    for e in explained(asynchronous, "futex-same") {
+    let asynchronous = explained(asynchronous, "futex-same");
+    assert_eq!(asynchronous.len().to_string(), WORST);
+    for e in asynchronous {
         assert!(number(&e["stages"]["handler"]) > 0, "the sender wakes it: {e:#}");
     }
     // The middle task keeps the low one from giving the mutex back.
     let inversion = "[inversion]\nmiddle = [\"5ms\"]\ncount = 5\n";
-    for e in explained(inversion, "plain-5ms") {
+    let inversion = explained(inversion, "plain-5ms");
+    assert_eq!(inversion.len(), 5);
+    for e in inversion {
         let main = &e["causes"][0];
         assert_eq!(main["cause"], "task", "{e:#}");
         assert!(number(&main["ns"]) > 4_000_000, "{e:#}");

@@ -9,7 +9,7 @@ use std::os::unix::fs::symlink;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
-use testbench::{Lab, Started};
+use testbench::{Finished, Lab, Started};
 
 /// Memory that a command may take, in bytes.
 const MEMORY_MAX: u64 = 512 << 20;
@@ -18,7 +18,14 @@ const HANG: Duration = Duration::from_secs(60);
 
 /// Runs a command that may take so much memory and time; what is wrong with how it ended.
 pub fn ends(lab: &Lab, words: &[&str]) -> Option<String> {
+    ended(lab, words).err()
+}
+
+/// The same; how it ended, if nothing is wrong with that. The command takes the lab's QEMU, if there is one: a real one
+/// needs more memory.
+fn ended(lab: &Lab, words: &[&str]) -> Result<Finished, String> {
     let mut command = lab.command(words);
+    command.env("PATH", lab.with_bin());
     // SAFETY: one async-signal-safe call between fork and exec.
     unsafe {
         command.pre_exec(|| {
@@ -33,18 +40,42 @@ pub fn ends(lab: &Lab, words: &[&str]) -> Option<String> {
     let started = Started::of(&mut command);
     while testbench::is_alive(started.id()) {
         if begun.elapsed() > HANG {
-            return Some(format!("{words:?} hangs"));
+            return Err(format!("{words:?} hangs"));
         }
         std::thread::sleep(Duration::from_millis(2));
     }
     let finished = started.wait();
     match finished.status {
-        Some(101) | None => Some(format!("{words:?}: {:?} {}", finished.status, finished.stderr)),
+        Some(101) | None => Err(format!("{words:?}: {:?} {}", finished.status, finished.stderr)),
         _ if finished.stdout.contains('\u{1b}') || finished.stderr.contains('\u{1b}') => {
-            Some(format!("{words:?} hands an escape to the terminal"))
+            Err(format!("{words:?} hands an escape to the terminal"))
         }
-        _ => None,
+        _ => Ok(finished),
     }
+}
+
+/// What is wrong with how a list of the store ended: it has this run, be it damaged, or names the place that is wrong.
+fn lists(lab: &Lab, run: &str) -> Option<String> {
+    let listed = match ended(lab, &["list"]) {
+        Ok(listed) => listed,
+        Err(wrong) => return Some(wrong),
+    };
+    let is_whole = listed.status == Some(0) && listed.stdout.contains(run);
+    let place = lab.store().to_string_lossy().into_owned();
+    let is_named = listed.status == Some(69) && listed.stderr.contains(&place);
+    let said = || format!("list: {:?} {}{}", listed.status, listed.stdout, listed.stderr);
+    (!is_whole && !is_named).then(said)
+}
+
+/// What is wrong with how a command ended that has to refuse this file, after it has looked at it.
+fn refuses(lab: &Lab, words: &[&str]) -> Option<String> {
+    let Finished { status, stderr, .. } = match ended(lab, words) {
+        Ok(finished) => finished,
+        Err(wrong) => return Some(wrong),
+    };
+    // A command that finds fault with QEMU has not looked at the file.
+    let is_refused = matches!(status, Some(2 | 69)) && !stderr.contains("QEMU");
+    (!is_refused).then(|| format!("{words:?} does not refuse it: {status:?} {stderr}"))
 }
 
 fn pipe(path: &Path) {
@@ -121,10 +152,9 @@ fn a_hostile_store_leads_nowhere() {
             let _ = if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
             put(&path);
             tried += 1;
-            let mut wrong: Vec<String> = [&["list"][..], &["show", &whole, "--verify"], &MEASURE]
-                .into_iter()
-                .filter_map(|words| ends(&lab, words))
-                .collect();
+            let mut wrong: Vec<String> = lists(&lab, &whole).into_iter().collect();
+            let show = ["show", &whole, "--verify"];
+            wrong.extend([&show[..], &MEASURE].iter().filter_map(|words| ends(&lab, words)));
             if fs::read_to_string(&victim).ok().as_deref() != Some("precious\n")
                 || Lab::names(&outside).len() != 1
             {
@@ -191,7 +221,7 @@ fn a_hostile_experiment_or_find_is_refused_in_time() {
     for (what, file) in &files {
         for words in [&["run", file][..], &["windows", file], &["replay", file]] {
             tried += 1;
-            unclean.extend(ends(&lab, words).map(|wrong| format!("{what}: {wrong}")));
+            unclean.extend(refuses(&lab, words).map(|wrong| format!("{what}: {wrong}")));
         }
     }
     if fs::read_to_string(&victim).ok().as_deref() != Some("precious\n") {

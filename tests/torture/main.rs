@@ -60,6 +60,16 @@ impl Chance {
     }
 }
 
+/// So many kills at random moments meet what they are for: if only a third does, one series of 3·10¹⁰ meets nothing.
+const CERTAIN: u64 = 60;
+
+/// A line below one of the table: how many of the kills met what they are for. Some have to, unless so few were tried
+/// as in `make test`.
+fn some_met(what: &str, tried: u64, met: u64) {
+    testbench::figure(what, tried, met);
+    assert!(met > 0 || tried < CERTAIN, "{what}: none of {tried}");
+}
+
 /// A line of the table of docs/reliability.md. What is not clean fails the test, after the line.
 fn table(what: &str, tried: u64, unclean: &[String]) {
     testbench::figure(what, tried, tried - unclean.len() as u64);

@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Every load on the machine that runs the tests, for real: it works, keeps its place, and leaves nothing behind
-//! however it ends. A load whose programs or privileges are missing here is refused with the remedy, and said so.
+//! however it ends. A load whose programs or privileges are missing here is refused with the remedy, and a note says
+//! so.
+
+#[path = "../../../tests/testbench/notes.rs"]
+mod notes;
 
 use agent::confinement::{Account, Confinement, Reply, Request, SUPERVISOR};
 use agent::{ALL_LOADS, Load};
+use notes::{note, skip};
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
@@ -78,13 +83,13 @@ impl Supervisor {
         serde_json::from_str(&line).unwrap_or_else(|e| panic!("{line:?}: {e}"))
     }
 
-    /// What holds the load, or none where it is refused, which is printed.
+    /// What holds the load, or none where it is refused, which a note says.
     fn started(&mut self) -> Option<Confinement> {
         match self.reply() {
             Reply::Started(confinement) => Some(confinement),
             Reply::Refused(why) => {
                 assert!(why.contains("apt install") || why.contains("run as root"), "{why}");
-                eprintln!("skipped: {why}");
+                note(&why);
                 None
             }
             other => panic!("{other:?}"),
@@ -164,9 +169,29 @@ fn is_gone(session: u32) {
     eventually("nothing is left", || traces(session) == Traces::default());
 }
 
+/// Whether all programs of a load are where it looks for them.
+fn has_programs(load: Load) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let more = ["/usr/sbin", "/sbin", "/usr/bin", "/bin"].map(PathBuf::from);
+    let places: Vec<PathBuf> = std::env::split_paths(&path).chain(more).collect();
+    let programs = load.programs_on_machine();
+    programs.iter().all(|program| places.iter().any(|place| place.join(program).is_file()))
+}
+
+/// Whether this user may make the namespaces of a network load without a user namespace, as root may.
+fn may_make_namespaces() -> bool {
+    let words = ["--pid", "--mount", "--net", "--fork", "true"];
+    Command::new("unshare").args(words).status().is_ok_and(|status| status.success())
+}
+
+/// The loads whose programs every system has.
+const NEED_NOTHING: [Load; 4] = [Load::Disk, Load::Fork, Load::Fs, Load::Media];
+
 #[test]
 fn every_load_works_and_leaves_nothing_when_its_input_ends() {
     let _alone = alone();
+    let may_make_namespaces = may_make_namespaces();
+    let mut begun = Vec::new();
     for load in ALL_LOADS.into_iter().filter(|l| *l != Load::Idle) {
         let mut supervisor = Supervisor::start(agent(), &request(load));
         let session = supervisor.child.id();
@@ -174,11 +199,16 @@ fn every_load_works_and_leaves_nothing_when_its_input_ends() {
             eprintln!("{load}: {confinement:?}");
             supervisor.works(load);
             assert!(processes(session).len() > 1);
+            begun.push(load);
+        } else {
+            let may_begin = !load.needs_network() || may_make_namespaces;
+            assert!(!has_programs(load) || !may_begin, "{load} is refused, and lacks nothing");
         }
         drop(supervisor.child.stdin.take());
         assert!(supervisor.child.wait().unwrap().success(), "{load}");
         assert_eq!(traces(session), Traces::default(), "{load}");
     }
+    assert!(NEED_NOTHING.iter().all(|load| begun.contains(load)), "{begun:?}");
 }
 
 #[test]
@@ -187,8 +217,7 @@ fn without_namespaces_a_load_works_and_leaves_nothing_and_a_network_is_refused()
     let user_namespace =
         Command::new("unshare").args(["--user", "--map-root-user", "true"]).status();
     if !user_namespace.is_ok_and(|s| s.success()) {
-        eprintln!("skipped: forbidding namespaces takes a user namespace, which is forbidden here");
-        return;
+        return skip("forbidding namespaces takes a user namespace, which is forbidden here");
     }
     for load in [Load::Disk, Load::Fork, Load::Fs, Load::Compile, Load::Ipc, Load::Memory] {
         let mut supervisor = Supervisor::start(agent_without_namespaces(), &request(load));
@@ -196,6 +225,8 @@ fn without_namespaces_a_load_works_and_leaves_nothing_and_a_network_is_refused()
         if let Some(confinement) = supervisor.started() {
             assert!(!confinement.processes && !confinement.mounts, "{confinement:?}");
             supervisor.works(load);
+        } else {
+            assert!(!has_programs(load), "{load} is refused, and lacks nothing");
         }
         drop(supervisor.child.stdin.take());
         assert!(supervisor.child.wait().unwrap().success(), "{load}");
@@ -258,8 +289,7 @@ fn a_killed_supervisor_takes_its_namespaces_with_it() {
     let mut supervisor = Supervisor::start(agent(), &request(Load::Fork));
     let session = supervisor.child.id();
     let Some(confinement) = supervisor.started().filter(|c| c.processes && c.mounts) else {
-        eprintln!("skipped: no namespaces here");
-        return;
+        return skip("no namespaces here");
     };
     supervisor.works(Load::Fork);
     supervisor.child.kill().unwrap();
@@ -277,8 +307,7 @@ fn a_killed_supervisor_takes_its_namespaces_with_it() {
 fn a_load_keeps_off_the_measured_cpus() {
     let _alone = alone();
     let Some(measured) = first_of_several_cpus() else {
-        eprintln!("skipped: only one CPU may be used here");
-        return;
+        return skip("only one CPU may be used here");
     };
     let mut supervisor =
         Supervisor::start(agent(), &Request { avoid: vec![measured], ..request(Load::Fork) });

@@ -4,6 +4,7 @@
 #[allow(dead_code)] // Not all of what the other tests use.
 mod collect;
 
+use collect::notes::skip;
 use collect::{measured, policy};
 use probes::plan::{Gtod, Line, Noise, ReadClock, SleepMethod, Toggle};
 use probes::{Doubt, Plan, Probe, RunError};
@@ -27,8 +28,7 @@ fn every_pair_of_readings_of_every_clock_is_a_sample_or_tainted() {
     let gtod = Gtod { clocks, count: 5_000 };
     let (all, report) = match measured(&plan(Probe::Gtod(gtod), policy())) {
         Err(RunError::Unavailable { what, reason }) => {
-            println!("skipped: no {what}: {reason}");
-            return;
+            return skip(&format!("no {what}: {reason}"));
         }
         other => other.unwrap(),
     };

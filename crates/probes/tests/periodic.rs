@@ -4,6 +4,7 @@
 
 mod collect;
 
+use collect::notes::skip;
 use collect::{Series, measured, measured_until, policy};
 use probes::plan::{Overrun, Periodic, SleepMethod};
 use probes::{Doubt, Plan, Probe, RunError};
@@ -135,8 +136,7 @@ fn stopping_at_an_overrun_ends_the_series_and_is_a_doubt() {
 fn each_cpu_has_its_own_series_and_one_thread_that_migrates_has_one() {
     let cpus = rt::allowed_cpus().unwrap();
     if cpus.len() < 2 {
-        println!("skipped: one CPU only");
-        return;
+        return skip("one CPU only");
     }
     let mut plan = plan(&[SleepMethod::ClockNanosleep], Nanos::from_millis(1), 50);
     plan.cpus = cpus[..2].to_vec();

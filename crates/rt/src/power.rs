@@ -46,3 +46,28 @@ impl CpuDmaLatency {
         Ok(CpuDmaLatency { _request: file })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+
+    /// What the kernel promises now, in µs: the least of what all processes ask for.
+    fn promised() -> std::io::Result<i32> {
+        let mut bytes = [0; 4];
+        File::open("/dev/cpu_dma_latency")?.read_exact(&mut bytes)?;
+        Ok(i32::from_ne_bytes(bytes))
+    }
+
+    #[test]
+    fn the_kernel_keeps_its_promise_while_it_is_held_and_no_longer() {
+        let Ok(before) = promised() else {
+            return eprintln!("skip: only root may read /dev/cpu_dma_latency");
+        };
+        let asked = 7.min(before);
+        let held = CpuDmaLatency::hold(Nanos::from_micros(asked as u64)).expect("root may");
+        assert!(promised().expect("readable") <= asked);
+        drop(held);
+        assert_eq!(promised().expect("readable"), before);
+    }
+}

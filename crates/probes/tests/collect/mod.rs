@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Runs a plan in this process and keeps what it measured.
+//! Runs a plan in this process and keeps what it measured, and says which tests cannot run here.
+
+#[allow(dead_code)] // Not all of what the other tests say.
+#[path = "../../../../tests/testbench/notes.rs"]
+pub mod notes;
 
 use probes::{Output, Plan, Report, RunError};
 use rt::Policy;
