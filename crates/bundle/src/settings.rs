@@ -16,7 +16,7 @@ const SHOWN: usize = 16;
 pub struct OtherSetting {
     /// Its place in the manifest, below `about`: `experiment.probe.policy`.
     pub setting: String,
-    /// Its value in the earlier run, as JSON; null if it has none.
+    /// Its value in the earlier run, as JSON; null if it has none. A long list is its length and its hash.
     pub before: Value,
     /// Its value in the later run.
     pub after: Value,
@@ -61,10 +61,14 @@ fn settings(manifest: &Manifest) -> BTreeMap<String, Value> {
     all
 }
 
-/// A list that nobody would read as the number of its values.
+/// A list that nobody would read as the number of its values, and the beginning of a hash by which two are told apart.
 fn short(value: Value) -> Value {
     match value {
-        Value::Array(list) if list.len() > SHOWN => format!("{} values", list.len()).into(),
+        Value::Array(list) if list.len() > SHOWN => {
+            let count = list.len();
+            let hash = blake3::hash(Value::Array(list).to_string().as_bytes()).to_hex();
+            format!("{count} values ({}…)", &hash[..8]).into()
+        }
         value => value,
     }
 }
@@ -79,6 +83,8 @@ fn leaves(place: String, value: Value, all: &mut BTreeMap<String, Value>) {
         Value::Object(map) => {
             map.into_iter().for_each(|(key, value)| leaves(format!("{place}.{key}"), value, all));
         }
+        // What is not there has no value, and is named by its parts if the other run has it.
+        Value::Null => {}
         value => drop(all.insert(place, value)),
     }
 }
@@ -103,7 +109,11 @@ mod tests {
         assert_eq!(names(&differ), "experiment.warm_up_ns target");
         assert_eq!(differ[1].after, "another");
         other.about.experiment.trigger = None;
-        assert!(names(&differing(&one, &other)).contains("experiment.trigger"));
+        let named = names(&differing(&one, &other));
+        assert!(named.contains("experiment.trigger.") && !named.contains("trigger "), "{named}");
+        assert_eq!(short(vec![1, 2].into()), Value::from(vec![1, 2]));
+        let [long, other] = [vec![1; 100], vec![2; 100]].map(|list| short(list.into()));
+        assert!(long != other && long.to_string().contains("100 values"), "{long} {other}");
     }
 
     #[test]

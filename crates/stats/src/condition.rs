@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Conditions under which a comparison of two runs fails: `task.p99 > +5%`, `hardirq.max > +2us`, `task.max > 100us`.
 
-use crate::limits::{at_worst, exceeds, unanswered_exceed, weigh};
+use crate::limits::{at_worst, ends, exceeds, unanswered_exceed, weigh};
 use crate::statistic::float;
 use crate::{Mismatch, Statistic, Summary, Verdict, compare};
 use core::fmt;
@@ -43,7 +43,7 @@ pub enum ConditionOutcome {
     /// It is beyond it.
     Exceeded,
     /// One of the runs has no such number (no such series, or too few samples), or what was lost could lift it beyond
-    /// the bound.
+    /// the bound, or the number is known less exactly than that: of a quantile only its bucket is.
     Undecided,
 }
 
@@ -161,9 +161,6 @@ impl<Q: Quantity> fmt::Display for Condition<Q> {
     }
 }
 
-/// A number of a summary, by its statistic.
-type Number<Q> = fn(Statistic, &Summary<Q>) -> Option<f64>;
-
 /// A number as it is written for people, if that says it exactly; otherwise in the quantity's own unit.
 fn exactly<Q: Quantity>(value: Q) -> String {
     let shown = value.to_string();
@@ -174,8 +171,9 @@ fn exactly<Q: Quantity>(value: Q) -> String {
 }
 
 impl<Q: Quantity> Condition<Q> {
-    /// Holds it against two runs. What the run after lost counts as late as it may have been. A bound that is relative
-    /// counts what the run before lost in the same way.
+    /// Holds it against two runs. What the run after lost counts as late as it may have been, and what the run before
+    /// lost does not count. `are_identical` says that both runs have the same samples: then what one lost the other
+    /// lost, too.
     ///
     /// # Errors
     /// Numbers of different clocks do not share an axis: [`Mismatch::Clock`].
@@ -183,6 +181,7 @@ impl<Q: Quantity> Condition<Q> {
         &self,
         before: &[Summary<Q>],
         after: &[Summary<Q>],
+        are_identical: bool,
     ) -> Result<ConditionOutcome, Mismatch> {
         let of =
             |all: &'_ [Summary<Q>]| all.iter().find(|s| s.responder == self.responder).cloned();
@@ -201,23 +200,29 @@ impl<Q: Quantity> Condition<Q> {
         }
         let Some(before) = of(before) else { return Ok(Undecided) };
         compare(&before, &after)?;
-        // Numbers of one kind share a side: those measured, or those that are as late as they may be.
-        let is_beyond = |number: Number<Q>| {
-            let bound = self.bound_after(number(self.statistic, &before)?);
-            Some(exceeds::<Q>(number(self.statistic, &after)?, bound))
-        };
+        let Some(then) = ends(self.statistic, &before) else { return Ok(Undecided) };
+        let Some(now) = ends(self.statistic, &after) else { return Ok(Undecided) };
+        // The better end and the worse one.
+        let by_worth =
+            |(lower, upper)| if Q::MORE_IS_BETTER { (upper, lower) } else { (lower, upper) };
+        let ((best_then, worst_then), (best_now, worst_now)) = (by_worth(then), by_worth(now));
+        // Without losses, the end of the bucket in `now` is what `at_worst` says, or is worse.
+        let lost = at_worst(self.statistic, &after);
+        let bound = self.bound_after(best_then);
+        let may_be_beyond =
+            exceeds::<Q>(worst_now, bound) || lost.is_none_or(|worst| exceeds::<Q>(worst, bound));
+        let is_beyond = exceeds::<Q>(best_now, self.bound_after(worst_then));
         let is_unknown = |of: &Summary<Q>| {
             let Losses { dropped, spurious, tainted, .. } = of.losses;
             dropped + spurious + tainted > 0
         };
         let [hung, hangs] = [&before, &after].map(|of| unanswered_exceed(self.statistic, of));
-        Ok(match is_beyond(Statistic::of) {
-            None => Undecided,
-            Some(_) if after.losses.dropped > 0 || is_unknown(&before) => Undecided,
-            Some(is_beyond) if is_beyond || (hangs && !hung) => Exceeded,
-            Some(_) if is_unknown(&after) => Undecided,
-            Some(_) if is_beyond(|statistic, of| at_worst(statistic, of)) == Some(false) => Kept,
-            Some(_) => Undecided,
+        Ok(match () {
+            () if after.losses.dropped > 0 || is_unknown(&before) => Undecided,
+            () if is_beyond || (hangs && !hung) => Exceeded,
+            () if is_unknown(&after) || hangs => Undecided,
+            () if are_identical || !may_be_beyond => Kept,
+            () => Undecided,
         })
     }
 
@@ -306,7 +311,8 @@ mod tests {
     fn a_condition_is_exceeded_kept_or_undecided() {
         let before = [summary("task", Clock::Virtual, (0..2_000).map(|n| 1_000 + n % 100))];
         let after = [summary("task", Clock::Virtual, (0..2_000).map(|n| 1_050 + n % 100))];
-        let judge = |text: &str| text.parse::<Condition>().unwrap().judge(&before, &after).unwrap();
+        let judge =
+            |text: &str| text.parse::<Condition>().unwrap().judge(&before, &after, false).unwrap();
         use ConditionOutcome::*;
         for (text, outcome) in [
             ("task.max > +4%", Exceeded),
@@ -324,7 +330,7 @@ mod tests {
         let hundred = [summary("task", Clock::Virtual, [100].into_iter())];
         let more = [summary("task", Clock::Virtual, [115].into_iter())];
         let of = |text: &str| text.parse::<Condition>().unwrap();
-        assert_eq!(of("task.max > +15%").judge(&hundred, &more).unwrap(), Kept);
+        assert_eq!(of("task.max > +15%").judge(&hundred, &more, false).unwrap(), Kept);
         // What was lost may have been late, and a trigger that was never answered is later than any bound.
         let lost = |count: fn(&mut Losses)| {
             let mut lost = after.clone();
@@ -332,13 +338,15 @@ mod tests {
             lost
         };
         let judge = |text: &str, before: &[Summary], after: &[Summary]| {
-            of(text).judge(before, after).unwrap()
+            of(text).judge(before, after, false).unwrap()
         };
         let late = lost(|losses| losses.superseded = 40);
         assert_eq!(judge("task.p99 > 1148ns", &before, &after), Kept);
         assert_eq!(judge("task.p99 > 1148ns", &before, &late), Undecided);
         assert_eq!(judge("task.max > 1149ns", &before, &late), Kept);
-        assert_eq!(judge("task.p99 > +1%", &late, &late), Kept, "as much was lost before");
+        assert_eq!(judge("task.p99 > +0%", &after, &late), Undecided);
+        assert_eq!(judge("task.p99 > +0%", &late, &late), Undecided);
+        assert_eq!(of("task.p99 > +0%").judge(&late, &late, true).unwrap(), Kept);
         let hung = lost(|losses| losses.unanswered = 1);
         assert_eq!(judge("task.max > 1s", &before, &hung), Exceeded);
         assert_eq!(judge("task.max > +5%", &hung, &hung), Undecided);
@@ -356,8 +364,16 @@ mod tests {
         assert_eq!(judge("task.p50 > 100us", &before, &near), Undecided);
         assert_eq!(judge("task.p50 > 101us", &before, &near), Kept);
         assert_eq!(judge("task.p50 > 99us", &before, &near), Exceeded);
+        // One more ns, in the next bucket; and 63 ns more, in the same one.
+        let around = |at| [99_000, at, at, at, 200_000].into_iter();
+        let [first, last, next] =
+            [99_968, 100_031, 100_032].map(|at| [summary("task", Clock::Virtual, around(at))]);
+        assert_eq!(judge("task.p50 > +20ns", &last, &next), Undecided);
+        assert_eq!(judge("task.p50 > +20ns", &first, &last), Undecided);
+        assert_eq!(judge("task.p50 > +1us", &first, &next), Kept);
+        assert_eq!(of("task.p50 > +0%").judge(&last, &last, true).unwrap(), Kept);
         let other = [summary("task", Clock::Tsc, 0..10)];
         let condition: Condition = "task.max > +1%".parse().unwrap();
-        assert!(condition.judge(&before, &other).is_err());
+        assert!(condition.judge(&before, &other, false).is_err());
     }
 }

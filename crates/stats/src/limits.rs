@@ -404,7 +404,7 @@ pub(crate) fn weigh<Q: Quantity>(
 
 /// Between which numbers the exact value of the statistic lies. A quantile is known by its bucket, and the others are
 /// exact.
-fn ends<Q: Quantity>(statistic: Statistic, summary: &Summary<Q>) -> Option<(f64, f64)> {
+pub(crate) fn ends<Q: Quantity>(statistic: Statistic, summary: &Summary<Q>) -> Option<(f64, f64)> {
     let value = statistic.of(summary)?;
     let Statistic::Quantile(quantile) = statistic else { return Some((value, value)) };
     let (_, upper) = summary.quantiles.iter().find(|(q, _)| *q == quantile)?;

@@ -193,7 +193,7 @@ fn a_condition_on_a_throughput_is_on_what_is_less() {
         ("copy.mean < 940 kB/s", ConditionOutcome::Kept),
     ] {
         let condition: Condition<BytesPerSecond> = text.parse().unwrap();
-        assert_eq!(condition.judge(&before, &after), Ok(outcome), "{condition}");
+        assert_eq!(condition.judge(&before, &after, false), Ok(outcome), "{condition}");
         assert_eq!(condition.to_string().parse(), Ok(condition));
     }
     assert!("copy.mean > +5%".parse::<Condition<BytesPerSecond>>().is_err());

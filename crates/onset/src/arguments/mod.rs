@@ -156,8 +156,9 @@ pub enum Command {
         /// The later run, named in the same way.
         after: String,
         /// Exit with status 1 if this condition holds, for example `task.p99 > +5%`, `task.max > +20us` or
-        /// `task.max > 100us`. Exit with status 3 if a run has no such number. May be repeated: then one condition that
-        /// holds is enough. [default: no condition]
+        /// `task.max > 100us`. Exit with status 3 if onset cannot tell: a run has no such number, is invalid or
+        /// incomplete, or lost what could be beyond the bound, or the bound is within 0.1 % of a quantile. May be
+        /// repeated: then one condition that holds is enough. [default: no condition]
         #[arg(long, value_name = "CONDITION")]
         fail_if: Vec<stats::Condition>,
         /// Where the bundles are.

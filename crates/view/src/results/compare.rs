@@ -87,7 +87,8 @@ impl ComparedCost {
 struct Judged {
     /// The condition, with the numbers that the user gave.
     condition: String,
-    /// `undecided` if a run has no such number or is invalid, and if what it lost could be beyond the bound.
+    /// `undecided` if a run has no such number, is invalid or did not come to its end, if what it lost could be beyond
+    /// the bound, and if a quantile is too near to the bound for its bucket (0.1 %).
     #[cfg_attr(feature = "schema", schemars(extend("enum" = ["kept", "exceeded", "undecided"])))]
     outcome: &'static str,
 }

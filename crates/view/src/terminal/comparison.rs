@@ -140,7 +140,7 @@ fn told(condition: &Condition, outcome: ConditionOutcome) -> String {
         ConditionOutcome::Exceeded => format!("{} {condition}: yes\n", toned(Tone::Bad, "✗")),
         ConditionOutcome::Kept => format!("{} {condition}: no\n", toned(Tone::Good, "✓")),
         ConditionOutcome::Undecided => format!(
-            "{} {condition}: undecided: a run has no such number (it lacks the responder, or has too few samples), or is invalid, or what it lost could be beyond the bound, or the bound is within 0.1 % of a quantile\n",
+            "{} {condition}: undecided: a run has no such number (it lacks the responder, or has too few samples), or is invalid or incomplete, or what it lost could be beyond the bound, or the bound is within 0.1 % of a quantile\n",
             toned(Tone::Doubt, "?")
         ),
     }
