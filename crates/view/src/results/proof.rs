@@ -81,8 +81,8 @@ pub struct ProofRow {
     pub without_ns: Option<f64>,
     /// The statistic with the change: the median over the pairs.
     pub with_ns: Option<f64>,
-    /// The greatest that any of these numbers can be in any of the pairs, without the change and with it. A median says
-    /// nothing of half of the pairs.
+    /// The greatest that any of these numbers can be in any pair of `runs`, without the change and with it; infinite if
+    /// a trigger has no answer. A median says nothing of half of the pairs.
     #[serde(skip)]
     pub worst_ns: (Option<f64>, Option<f64>),
     /// The effect on the time that the load takes for the same work.
@@ -97,7 +97,8 @@ pub struct ProofRow {
     pub costs: Vec<ProofCost>,
     /// Why some pairs could not be measured, in words.
     pub absent: Vec<String>,
-    /// The runs: each pair without the change and with it.
+    /// The runs of the pairs in which both are valid: each without the change and with it. Those that say something of
+    /// the statistic come first.
     pub runs: Vec<(String, String)>,
     /// With `--screen`, what a quiet guest answers. Absent if the guest with the change could not be measured.
     pub quiet: Option<Quiet>,
@@ -143,17 +144,21 @@ impl ProofRow {
         mut pairs: Pairs,
     ) -> ProofRow {
         let (responder, statistic) = goal;
-        let (sound, unsound): (Vec<_>, Vec<_>) = pairs
+        let (sound, doubtful): (Vec<_>, Vec<_>) = pairs
             .latencies
             .into_iter()
             .partition(|(a, b)| [a, b].into_iter().all(|run| doubt(run, goal).is_none()));
-        let unsound = unsound.iter().flat_map(|(a, b)| [a, b]);
-        pairs.absent.extend(unsound.filter_map(|run| doubt(run, goal)));
+        let doubts = doubtful.iter().flat_map(|(a, b)| [a, b]);
+        pairs.absent.extend(doubts.filter_map(|run| doubt(run, goal)));
         let (sound, open): (Vec<_>, Vec<_>) =
             sound.into_iter().partition(|(a, b)| is_told_apart([a, b], goal));
         pairs.absent.extend(open.iter().map(|_| {
             format!("too many triggers were answered together with an older one to say in which run {statistic} is longer")
         }));
+        let is_valid =
+            |pair: &&(Manifest, Manifest)| unsound(&pair.0).is_none() && unsound(&pair.1).is_none();
+        let valid: Vec<_> =
+            sound.iter().chain(&open).chain(doubtful.iter().filter(is_valid)).collect();
         let value = |run: &Manifest| {
             let series = run.series.iter().find(|s| s.responder.as_str() == responder)?;
             statistic.of(series)
@@ -168,11 +173,11 @@ impl ProofRow {
         let values = both(&value);
         let (without_ns, with_ns): (Vec<f64>, Vec<f64>) = values.iter().copied().unzip();
         let worst = |runs: &mut dyn Iterator<Item = &Manifest>| {
-            let values = runs.filter_map(|run| Some(known(run, goal)?.1));
+            let values = runs.map(|run| known(run, goal).map_or(f64::INFINITY, |(_, most)| most));
             values.max_by(f64::total_cmp)
         };
         let worst_ns =
-            (worst(&mut sound.iter().map(|(a, _)| a)), worst(&mut sound.iter().map(|(_, b)| b)));
+            (worst(&mut valid.iter().map(|(a, _)| a)), worst(&mut valid.iter().map(|(_, b)| b)));
         ProofRow {
             change,
             words,
@@ -186,7 +191,7 @@ impl ProofRow {
             identical: sound.iter().filter(same).count() as u32,
             costs: pairs.costs.as_ref().map(|(a, b)| costs(a, b)).unwrap_or_default(),
             absent: pairs.absent,
-            runs: sound.iter().map(|(a, b)| (name(a), name(b))).collect(),
+            runs: valid.iter().map(|(a, b)| (name(a), name(b))).collect(),
             quiet: None,
             group: None,
             reasons: Vec::new(),
@@ -235,10 +240,13 @@ fn doubt(run: &Manifest, (responder, statistic): (&str, Statistic)) -> Option<St
 }
 
 /// Between which times the statistic of a run is, over all its triggers. Nobody knows how late superseded triggers
-/// would have been answered, but that none was later than the latest answer.
+/// would have been answered, but that none was later than the latest answer. A trigger without any answer has no bound.
 fn known(run: &Manifest, (responder, statistic): (&str, Statistic)) -> Option<(f64, f64)> {
     let series = run.series.iter().find(|s| s.responder.as_str() == responder)?;
     let measured = statistic.of(series)?;
+    if !price::hides_nothing(&series.losses) {
+        return None;
+    }
     match price::leaves(&series.losses, series.count, statistic) {
         true => Some((measured, measured)),
         false => Some((measured, series.max?.0 as f64)),
@@ -249,6 +257,9 @@ fn known(run: &Manifest, (responder, statistic): (&str, Statistic)) -> Option<(f
 /// it is as measured in both.
 fn is_told_apart(pair: [&Manifest; 2], goal: (&str, Statistic)) -> bool {
     let [Some(a), Some(b)] = pair.map(|run| known(run, goal)) else { return true };
+    if pair[0].samples.blake3 == pair[1].samples.blake3 {
+        return true;
+    }
     let is_exact = |(lower, upper): (f64, f64)| lower >= upper;
     (is_exact(a) && is_exact(b)) || a.1 < b.0 || b.1 < a.0
 }
@@ -334,6 +345,7 @@ mod tests {
             run.series[0].count = count;
             run.series[0].losses = lost(superseded);
             run.series[0].max = Some(Nanos(max));
+            run.samples.blake3 = format!("{count} {max}");
             run.series[0].quantiles = [(Quantile::P99, Nanos(p99))].into_iter().collect();
             run
         };
@@ -347,6 +359,23 @@ mod tests {
                 && is_told_apart([&calm, &calm], ("task", p99))
         );
         assert!(is_told_apart([&calm, &stalls], ("task", Statistic::Max)));
+        // What says nothing of the median may be the worst block all the same.
+        let row = |with: &Manifest| {
+            let latencies = vec![(calm.clone(), calm.clone()), (calm.clone(), with.clone())];
+            let pairs = Pairs { latencies, ..Pairs::default() };
+            ProofRow::of(("a".into(), "a=1".into()), ("task", p99), pairs)
+        };
+        let open = row(&stalls);
+        assert_eq!((open.absent.len(), open.runs.len(), open.identical), (1, 2, 1));
+        assert_eq!(open.with_ns, Some(900.0));
+        assert_eq!(open.worst_ns, (Some(900.0), Some(15_500.0)));
+        let mut silent = calm.clone();
+        silent.series[0].losses.unanswered = 1;
+        assert_eq!(row(&silent).worst_ns, (Some(900.0), Some(f64::INFINITY)));
+        // A change that changes nothing is no doubt.
+        let pairs = Pairs { latencies: vec![(stalls.clone(), stalls)], ..Pairs::default() };
+        let row = ProofRow::of(("a".into(), "a=1".into()), ("task", p99), pairs);
+        assert_eq!((row.absent.len(), row.identical), (0, 1));
     }
 
     #[test]

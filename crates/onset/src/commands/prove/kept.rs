@@ -143,7 +143,9 @@ pub fn towards(
     }
     let within = |ns: Option<f64>| ns.map(|ns| ns < bound.0 as f64);
     if chosen.iter().all(|row| within(row.worst_ns.0) == Some(true)) {
-        tell!("onset: each block of the proofs kept the goal without any knob; nothing is changed");
+        tell!(
+            "onset: each valid block of the proofs kept the goal without any knob; nothing is changed"
+        );
         return Ok((Plan::default(), Exit::Success));
     }
     let words: Vec<String> = chosen.iter().map(|row| row.words.clone()).collect();
@@ -176,15 +178,18 @@ pub fn towards(
     Ok((plan, reached(goal, (worst, median), within(worst))))
 }
 
-/// Says whether the goal was reached with all chosen knobs: in each block of the proof. With the number of the worst
-/// block, and the median of all.
+/// Says whether the goal was reached with all chosen knobs: in each valid block of the proof. With the number of the
+/// worst block, and the median of all.
 fn reached(goal: &str, with: (Option<f64>, Option<f64>), is_within: Option<bool>) -> Exit {
-    let time = |ns: f64| Nanos(ns.ceil() as u64);
+    let time = |ns: f64| match ns.is_finite() {
+        true => Nanos(ns.ceil() as u64).to_string(),
+        false => "nobody knows how late".into(),
+    };
     match (with.0.zip(with.1), is_within) {
         (Some((worst, _)), Some(true)) => {
             let worst = time(worst);
             tell!(
-                "onset: in each block of the proof these knobs reached {goal:?}: {worst} at most"
+                "onset: in each valid block of the proof these knobs reached {goal:?}: {worst} at most"
             );
             Exit::Success
         }
