@@ -292,7 +292,7 @@ impl MissCounts {
     }
 
     /// Whether these events miss the deadline more often than it tolerates. `events` are all of the run.
-    pub(crate) fn exceed(&self, tolerance: Tolerance, events: u64) -> bool {
+    pub fn exceed(&self, tolerance: Tolerance, events: u64) -> bool {
         let worst = self.worst.map_or(0, |worst| worst.missed);
         match tolerance {
             Tolerance::Misses { most } => self.missed > most,

@@ -13,7 +13,7 @@ use bundle::{
 };
 use lab::matrix::Issuer;
 use sample::{Clock, Nanos, Observation, Sample, SeriesId, SeriesName};
-use stats::{Constraint, Deadline, Demand, Limit, Statistic, Subject};
+use stats::{Constraint, Deadline, Demand, Limit, MissCounts, Statistic, Subject};
 use std::collections::BTreeMap;
 use std::path::Path;
 use toml_edit::Table;
@@ -223,8 +223,9 @@ fn check_reach(limits: &[Limit], imported: &Imported) -> Result<(), Failure> {
             Demand::Statistic { statistic, bound } => {
                 (statistic.to_string(), bound, between(thread, statistic, within))
             }
-            Demand::Deadline(Deadline { time, .. }) => {
-                (format!("miss({}ns)", time.0), time, undecided(thread, time, within))
+            Demand::Deadline(deadline) => {
+                let time = deadline.time;
+                (format!("miss({}ns)", time.0), time, undecided(thread, deadline, within))
             }
         };
         let Some((lower, upper)) = known.filter(|(lower, upper)| (*lower..*upper).contains(&bound))
@@ -263,9 +264,10 @@ fn between(thread: &Thread, statistic: Statistic, within: Nanos) -> Option<(Nano
         Statistic::Mean => {
             let mean = |of: fn(&(Nanos, Nanos, u64)) -> Nanos| {
                 let sum: u128 = loops.iter().map(|l| u128::from(of(l).0) * u128::from(l.2)).sum();
-                Some(Nanos(u64::try_from(sum.checked_div(count.into())?).ok()?))
+                let count = (count > 0).then_some(u128::from(count))?;
+                Some(Nanos(u64::try_from(sum.div_ceil(count)).ok()?))
             };
-            Some((mean(|l| l.0)?, mean(|l| l.1)? + Nanos(1)))
+            Some((mean(|l| l.0)?, mean(|l| l.1)?))
         }
         Statistic::Quantile(quantile) if quantile.supported_by(count) => {
             let rank = quantile.rank(count);
@@ -280,15 +282,27 @@ fn between(thread: &Thread, statistic: Statistic, within: Nanos) -> Option<(Nano
     }
 }
 
-/// Loops of which nobody knows whether they missed this deadline, by what is known of their latency.
-fn undecided(thread: &Thread, time: Nanos, within: Nanos) -> Option<(Nanos, Nanos)> {
-    let loops = known(thread, within).into_iter().map(|(lower, upper, _)| (lower, upper));
-    loops.into_iter().find(|(lower, upper)| (*lower..*upper).contains(&time))
+/// Loops of which nobody knows whether they missed this deadline, by what is known of their latency. `None` also if the
+/// deadline was missed too often without them, or tolerates them all.
+fn undecided(thread: &Thread, deadline: Deadline, within: Nanos) -> Option<(Nanos, Nanos)> {
+    let Deadline { time, tolerance } = deadline;
+    let loops = known(thread, within);
+    let events = thread.loops();
+    let too_many = |end: fn(&(Nanos, Nanos, u64)) -> Nanos| {
+        let missed = loops.iter().filter(|l| end(l) > time).map(|l| l.2).sum();
+        MissCounts { events, missed, worst: None }.exceed(tolerance, events)
+    };
+    if too_many(|l| l.0) || !too_many(|l| l.1) {
+        return None;
+    }
+    let open = loops.iter().find(|(lower, upper, _)| (*lower..*upper).contains(&time));
+    open.map(|(lower, upper, _)| (*lower, *upper))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use stats::Tolerance;
 
     fn thread(latencies: &[(u64, u64)], beyond: u64) -> Thread {
         let of = |(us, n): &(u64, u64)| (Nanos::from_micros(*us), *n);
@@ -306,18 +320,26 @@ mod tests {
         let all_seen = thread(&[(9, 990), (100, 10)], 0);
         assert_eq!(known(&all_seen, "max"), Some((100_000, 100_999)));
         assert_eq!(known(&all_seen, "p50"), Some((9_000, 9_999)));
-        assert_eq!(known(&all_seen, "mean"), Some((9_910, 10_910)));
+        assert_eq!(known(&all_seen, "mean"), Some((9_910, 10_909)));
         assert_eq!(known(&all_seen, "p99.999"), None);
         // Twenty loops were beyond the histogram, and the longest took 3,689 µs.
         let beyond = thread(&[(9, 9_000), (399, 980), (3_689, 20)], 20);
         assert_eq!(known(&beyond, "p99.9"), Some((399_999, 3_689_999)));
         assert_eq!(known(&beyond, "max"), Some((3_689_000, 3_689_999)));
-        let open = |us: u64| undecided(&beyond, Nanos::from_micros(us), within).is_some();
-        assert_eq!(
-            [8, 9, 10, 399, 400, 1_000, 4_000].map(open),
-            [false, true, false, true, true, true, false]
-        );
-        let exact = thread(&[(9, 5)], 0);
-        assert_eq!(undecided(&exact, Nanos::from_micros(9), Nanos(0)), None);
+        let open = |us: u64, most: u64| {
+            let deadline =
+                Deadline { time: Nanos::from_micros(us), tolerance: Tolerance::Misses { most } };
+            undecided(&beyond, deadline, within).is_some()
+        };
+        assert_eq!([8, 9, 10].map(|us| open(us, 1_000)), [false, true, false]);
+        assert_eq!([9, 399, 400, 4_000].map(|us| open(us, 20)), [false, true, false, false]);
+        assert_eq!([399, 400, 3_689, 4_000].map(|us| open(us, 19)), [false, true, true, false]);
+        assert_eq!([399, 1_000, 3_689, 4_000].map(|us| open(us, 0)), [false, false, true, false]);
+        let exact = thread(&[(9, 5), (10, 1)], 0);
+        let deadline =
+            Deadline { time: Nanos::from_micros(9), tolerance: Tolerance::Misses { most: 0 } };
+        assert_eq!(undecided(&exact, deadline, Nanos(0)), None);
+        // Nothing is open where each loop is known to the nanosecond.
+        assert_eq!(between(&exact, Statistic::Mean, Nanos(0)), Some((Nanos(9_167), Nanos(9_167))));
     }
 }
