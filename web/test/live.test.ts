@@ -158,9 +158,19 @@ test("how many answers are beyond a limit, and since when, is exact or a range t
   assert.deepEqual(passed("task.mean < 1us", { measured_ns: 9e6 }, watch).map((of) => of[1]), [3e6]);
   assert.deepEqual(passed("task.mean < 1us", { measured_ns: 1e6 }, watch).map((of) => of[1]), [1e6]);
   // A trigger that was not answered is later than any bound.
-  const silent = { ...channel, summary: { ...channel.summary, losses: { ...channel.summary.losses, unanswered: 7 } } };
-  assert.deepEqual(passed("task.max < 1s", { channels: [silent] }).map((of) => of.slice(3)), [[7, 7]]);
-  assert.deepEqual(passed("task.p50 < 1s", { channels: [silent] }), []);
+  const lost = (of: typeof channel, unanswered: number) => {
+    const channels = [{ ...of, summary: { ...of.summary, losses: { ...of.summary.losses, unanswered } } }];
+    return (text: string) =>
+      new Watch()
+        .take({ ...EXAMPLE, channels }, readLimits(text).limits)
+        .map(({ value_ns, count, unanswered }) => [value_ns, count.most, unanswered]);
+  };
+  assert.deepEqual(lost(channel, 7)("task.max < 1s"), [[null, 0, 7]]);
+  assert.deepEqual(lost(many, 7)("task.max < 950us"), [[960_000, 40, 7]]);
+  // A median is not answered if half of the triggers are not.
+  assert.deepEqual(lost(channel, 100)("task.p50 < 1s"), [[null, 0, 100]]);
+  assert.deepEqual(lost(channel, 2)("task.p50 < 1s, task.mean < 1s"), []);
+  assert.deepEqual(lost(channel, 2)("task.p99.9 < 1s"), [[null, 0, 2]]);
   assert.deepEqual(passed("p50 < 1us", {}, watch).length, 1);
 });
 

@@ -83,14 +83,17 @@ pub fn sum(channel: &ChannelTold) -> f64 {
 }
 
 /// The worst latency of each bucket, if any of the worst lies there: the bucket after the last is that without an end.
+/// A latency whose column of the histogram reaches into the next bucket counts there and lies here: it is in neither.
 /// Only of a run that is recorded: its name and the number of the trigger are what `onset export` and the report name.
 pub fn exemplars(channel: &ChannelTold) -> [Option<Worst>; BUCKETS.len() + 1] {
     let mut of = [None; BUCKETS.len() + 1];
     // The worst come first.
     for worst in &channel.worst {
-        let (_, upper) = stats::bucket(worst.latency.0);
-        let place = &mut of[BUCKETS.partition_point(|end| *end < upper)];
-        *place = place.or(Some(*worst));
+        let of_time = |time: u64| BUCKETS.partition_point(|end| *end < time);
+        let counted = of_time(stats::bucket(worst.latency.0).1);
+        if counted == of_time(worst.latency.0) {
+            of[counted] = of[counted].or(Some(*worst));
+        }
     }
     of
 }

@@ -22,7 +22,7 @@ export interface Limit {
 export interface Passed {
   readonly limit: Limit;
   readonly responder: string;
-  /** The number; null if triggers were not answered, which is later than any bound. */
+  /** The number; null if that is beyond the bound only because triggers were not answered, which is later than any. */
   readonly value_ns: number | null;
   /** When that was first so: in this time since the numbers begin. */
   readonly first: Span;
@@ -30,6 +30,8 @@ export interface Passed {
   readonly count: Span;
   /** Of so many. */
   readonly of: number;
+  /** How many triggers were not answered. */
+  readonly unanswered: number;
 }
 
 /** From the least to the most that something can be. */
@@ -73,11 +75,26 @@ export function limitsOf({ summary }: Channel, limits: readonly Limit[]): Limit[
 
 const isBeyond = (ns: number, { bound_ns, isStrict }: Limit) => (isStrict ? ns >= bound_ns : ns > bound_ns);
 
+/** The decimals of a quantile: `5` of `p50`, `999` of `p99.9`. */
+const decimalsOf = (quantile: string) => quantile.slice(1).replace(".", "").replace(/0$/, "");
+
 function valueOf({ summary }: Channel, statistic: string): number | null {
   if (statistic === "max") return summary.max_ns;
   if (statistic === "mean") return summary.mean_ns;
-  const digits = statistic.slice(1).replace(".", "");
-  return summary.quantiles[`0.${digits === "50" ? "5" : digits === "90" ? "9" : digits}`] ?? null;
+  return summary.quantiles[`0.${decimalsOf(statistic)}`] ?? null;
+}
+
+const unansweredOf = ({ summary }: Channel) => summary.losses["unanswered"] ?? 0;
+
+/** Whether a statistic over all triggers is one that was not answered, as `unanswered_exceed` of the command says. */
+function isUnanswered(channel: Channel, statistic: string): boolean {
+  const lost = unansweredOf(channel);
+  if (statistic === "max" || statistic === "mean") return statistic === "max" && lost > 0;
+  const { count, losses } = channel.summary;
+  const triggers = count + lost + (losses["superseded"] ?? 0) + (losses["overrun"] ?? 0);
+  const decimals = decimalsOf(statistic);
+  const rank = Math.ceil((triggers * Number(decimals)) / 10 ** decimals.length);
+  return rank > triggers - lost;
 }
 
 /** All answers beyond a limit; null if more are than the server tells one by one. */
@@ -119,17 +136,14 @@ export class Watch {
     this.until_ns = measured_ns;
     return channels.flatMap((channel) =>
       limitsOf(channel, limits).flatMap((limit): Passed[] => {
-        const [value_ns, { responder, count: of, losses }] = [valueOf(channel, limit.statistic), channel.summary];
-        const lost = losses["unanswered"] ?? 0;
-        if (lost > 0 && limit.statistic === "max") {
-          const count = { least: lost, most: lost };
-          const first = this.first(`${responder} ${limit.text}`);
-          return [{ limit, responder, value_ns: null, first, count, of: of + lost }];
+        const [value_ns, { responder, count: of }] = [valueOf(channel, limit.statistic), channel.summary];
+        const common = { limit, responder, count: countOf(channel, limit), of, unanswered: unansweredOf(channel) };
+        const name = `${responder} ${limit.text}`;
+        if (value_ns !== null && isBeyond(value_ns, limit)) {
+          const first = limit.statistic === "max" ? firstOf(channel, limit) : this.first(name);
+          return first === null ? [] : [{ ...common, value_ns, first }];
         }
-        if (value_ns === null || !isBeyond(value_ns, limit)) return [];
-        const first = limit.statistic === "max" ? firstOf(channel, limit) : this.first(`${responder} ${limit.text}`);
-        if (first === null) return [];
-        return [{ limit, responder, value_ns, first, count: countOf(channel, limit), of }];
+        return isUnanswered(channel, limit.statistic) ? [{ ...common, value_ns: null, first: this.first(name) }] : [];
       }),
     );
   }
@@ -169,10 +183,17 @@ export function alarm(): Alarm {
 }
 
 function sentence(passed: Passed): string {
-  const { limit, value_ns, first, count, of } = passed;
+  const { limit, value_ns, first, count, of, unanswered } = passed;
   const when = first.least === first.most ? "first at" : "first in";
-  if (value_ns === null) {
-    return `${nameOf(passed)}: ${integer(count.least)} of ${integer(of)} triggers were not answered · known since ${span(first, duration)}`;
-  }
-  return `${nameOf(passed)}: ${limit.statistic} ${duration(value_ns)} · ${when} ${span(first, duration)} · ${span(count, integer)} of ${integer(of)} answers beyond it`;
+  const lost = unanswered === 0 ? [] : [`${integer(unanswered)} triggers were not answered`];
+  const parts =
+    value_ns === null
+      ? [...lost, `known since ${span(first, duration)}`]
+      : [
+          `${limit.statistic} ${duration(value_ns)}`,
+          `${when} ${span(first, duration)}`,
+          `${span(count, integer)} of ${integer(of)} answers beyond it`,
+          ...lost,
+        ];
+  return `${nameOf(passed)}: ${parts.join(" · ")}`;
 }
