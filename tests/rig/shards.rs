@@ -189,6 +189,13 @@ fn what_does_not_fit_is_refused_by_name_before_anything_runs() {
     // Nodes that see another directory, and that have another onset.
     lab.script("srun", "echo '@n1: onset: d/work.json is not here: the directory is not shared'");
     hunt(&[]).exits(69).says(&["1 of 1 nodes cannot make shards", "n1", "not shared"]);
+    assert!(!lab.path().join("d").exists(), "a hunt that was refused leaves nothing");
+    assert!(!lab.path().join("arrays").exists());
+    // Shards that end without a result.
+    slurm(&lab, "");
+    lab.script("sbatch", "echo \"$*\" >>\"$OUR_LAB/arrays\"; echo 7");
+    hunt(&[]).exits(69).says(&["2 of 2 shards are not done after 3 tries"]);
+    let arrays = read(lab.path(), "arrays");
     // Nodes that have an own directory of the same name, with the same work.
     let other = lab.path().join("other");
     fs::create_dir_all(other.join("d/shards")).expect("room");
@@ -211,12 +218,8 @@ fn what_does_not_fit_is_refused_by_name_before_anything_runs() {
     let checked = lab.onset(&["doctor", "--shards", "d"]).exits(69);
     checked.says(&["QEMU is", "and the work has 9.9"]);
     hunt(&[]).exits(69).says(&["the work has 9.9"]);
-    assert!(!lab.path().join("arrays").exists());
-    // Shards that end without a result.
-    slurm(&lab, "");
+    assert!(read(lab.path(), "arrays") == arrays, "something ran");
     fs::write(&work, text).expect("writable");
-    lab.script("sbatch", "echo \"$*\" >>\"$OUR_LAB/arrays\"; echo 7");
-    hunt(&[]).exits(69).says(&["2 of 2 shards are not done after 3 tries"]);
     lab.script("sinfo", "exit 1");
     hunt(&[]).exits(2).says(&["Slurm does not answer", "--shard"]);
     let local = lab.experiment("title = \"t\"\ntarget = \"local\"\nloads = [\"idle\"]\n[gtod]\n");

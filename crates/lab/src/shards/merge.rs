@@ -78,7 +78,7 @@ fn failed(path: &Path, e: &io::Error) -> Error {
 fn take_shards(theirs: &Directory, into: &Path, merged: &mut Merged) -> Result<(), Error> {
     let into = place_of(into);
     let agree = |at: &Path, into: &Path| match WorkFile::read(at) {
-        Ok(work) => work.agree(into),
+        Ok(work) => work.agree(into).map(|_| ()),
         Err(Error::Unfit(_)) => Ok(()),
         Err(e) => Err(e),
     };

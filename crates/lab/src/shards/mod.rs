@@ -14,4 +14,5 @@ mod work_file;
 pub use merge::{Merged, merge};
 pub use shard::{NotAShard, Shard, ShardRange};
 pub use slurm::{Slurm, Tasks, last_words, pause};
+use work_file::number_of_its_own;
 pub use work_file::{Parts, Sign, WorkFile, missing, name_of, place_of};

@@ -115,7 +115,7 @@ impl Asked {
         if !busy.is_empty() {
             let busy = busy.join(", ");
             say(&format!(
-                "! not asked, since they are busy for more than {BUSY} s: {busy}; each task checks its node before it makes a shard"
+                "! not asked, since they are busy for more than {BUSY} s: {busy}; each task checks the same on its node before it makes a shard"
             ));
         }
         if unfit.is_empty() {
@@ -132,7 +132,7 @@ impl Asked {
 /// Whether srun says that a node has no time now.
 fn is_busy(said: &str) -> bool {
     said.contains("Unable to allocate resources")
-        && ["busy", "not available", "Immediate"].iter().any(|word| said.contains(word))
+        && ["nodes are busy", "node not available", "Immediate"].iter().any(|it| said.contains(it))
 }
 
 #[cfg(test)]
@@ -167,6 +167,8 @@ mod tests {
     fn a_busy_node_is_told_from_one_that_slurm_refuses() {
         assert!(is_busy("srun: error: Unable to allocate resources: Requested nodes are busy"));
         assert!(!is_busy("srun: error: Unable to allocate resources: Invalid qos specification"));
+        let never = "Requested node configuration is not available";
+        assert!(!is_busy(&format!("srun: error: Unable to allocate resources: {never}")));
         assert!(!is_busy("srun: error: Unable to contact slurm controller"));
     }
 }

@@ -2,7 +2,7 @@
 //! Slurm, a scheduler of clusters: runs shards as the tasks of one array. onset calls its programs (sbatch, squeue,
 //! srun, scancel, sinfo) as a user would, so it needs no rights and no library.
 
-use super::name_of;
+use super::{name_of, number_of_its_own};
 use crate::Error;
 use crate::followed::{shell_word, shell_words};
 use crate::hunting::Say;
@@ -173,9 +173,11 @@ impl Slurm {
 
     fn submit(&self, tasks: &Tasks, dealt: &Dealt) -> Result<Job, Error> {
         let Tasks { command, of, at_once, processors, directory } = tasks;
+        // The task has a copy of this file. A node that has another one at its place has a directory of its own there.
         let script = directory.join("slurm.sh");
         let text = format!(
-            "#!/bin/sh\nlast=$((SLURM_ARRAY_TASK_ID + {}))\n[ $last -le {of} ] || last={of}\n[ -e {} ] || {{ echo \"$SLURMD_NODENAME: {}: the directory is not shared with this node\"; exit 1; }}\nexec {} --shard \"$SLURM_ARRAY_TASK_ID-$last/{of}\"\n",
+            "#!/bin/sh\n# {:016x}\nlast=$((SLURM_ARRAY_TASK_ID + {}))\n[ $last -le {of} ] || last={of}\ncmp -s \"$0\" {} || {{ echo \"$SLURMD_NODENAME:\" {}: the directory is not shared with this node; exit 1; }}\nexec {} --shard \"$SLURM_ARRAY_TASK_ID-$last/{of}\"\n",
+            number_of_its_own(),
             dealt.each - 1,
             shell_word(&script),
             shell_word(directory),

@@ -113,6 +113,11 @@ pub struct Sign {
     name: String,
 }
 
+/// A number that no other call gives.
+pub(super) fn number_of_its_own() -> u64 {
+    RandomState::new().build_hasher().finish()
+}
+
 impl Sign {
     /// Puts one into a directory. It goes when this value does.
     ///
@@ -120,7 +125,7 @@ impl Sign {
     /// If it cannot be written.
     pub fn put(directory: &Path) -> Result<Sign, Error> {
         let failed = |e| Error::File(format!("{}: {e}", directory.display()));
-        let name = format!("sign.{:016x}", RandomState::new().build_hasher().finish());
+        let name = format!("sign.{:016x}", number_of_its_own());
         let directory = Directory::open(directory).map_err(failed)?;
         directory.write_new(&name, &[]).map_err(failed)?;
         Ok(Sign { directory, name })
@@ -172,12 +177,13 @@ impl WorkFile {
             .map_err(|e| Error::File(format!("{}: {e}; remove it", path.display())))
     }
 
-    /// Writes the file into this directory, or checks that the file there is of this work.
+    /// Writes the file into this directory, or checks that the file there is of this work. Returns whether it was
+    /// written.
     ///
     /// # Errors
     /// If the file there is of another work, of one that is divided otherwise, or of one that is made by other parts.
     /// If it cannot be written.
-    pub fn agree(&self, directory: &Path) -> Result<(), Error> {
+    pub fn agree(&self, directory: &Path) -> Result<bool, Error> {
         let failed = |e| Error::File(format!("{}: {e}", directory.display()));
         std::fs::create_dir_all(directory).map_err(failed)?;
         let text = serde_json::to_string_pretty(self).expect("plain data") + "\n";
@@ -185,7 +191,7 @@ impl WorkFile {
         // Several commands may begin at once. The first one writes the file, and the others read it.
         match open.write_new(WORK_FILE, text.as_bytes()) {
             Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
-            written => return written.map_err(failed),
+            written => return written.map(|()| true).map_err(failed),
         }
         let mut there = WorkFile::read(directory);
         for _ in 0..HALF_WRITTEN {
@@ -207,7 +213,14 @@ impl WorkFile {
         if let Some(why) = other {
             return Err(refusal(directory, &why));
         }
-        there.check(directory, self.shards, &self.parts)
+        there.check(directory, self.shards, &self.parts).map(|()| false)
+    }
+
+    /// Takes the file away again, and the directory if it has nothing else: nobody makes shards of this work yet.
+    pub fn withdraw(directory: &Path) {
+        // What stays says the same to the next command.
+        let _ = Directory::open(directory).and_then(|open| open.remove(WORK_FILE));
+        let _ = std::fs::remove_dir(directory);
     }
 
     /// Checks that this machine makes the work's shards as the others do.

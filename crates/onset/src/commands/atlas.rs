@@ -27,6 +27,8 @@ pub fn run(arguments: &arguments::Atlas) -> Result<Exit, Failure> {
         named_by: NamedBy { options: &["--output", "-o"], place: &place },
         kernels: [flavour.kernel.as_str()].into(),
         jobs: arguments.jobs,
+        // Which stressors there are is known once the guest is.
+        has_all: &|_| false,
     };
     let divided = Divided::begin(&work, &bench)?;
     let how = (arguments.seed, arguments.duration);

@@ -68,6 +68,8 @@ fn taken(
     let instants: Vec<Nanos> = window.instants().collect();
     let jobs = jobs(arguments.jobs);
     let directory = directory(arguments, find, window);
+    let place = place_of(&directory);
+    let has_all = |all: &[Shard]| Part::missing(&place, all).is_empty();
     let work = Work {
         sharing: &arguments.sharing,
         about: vec![
@@ -76,10 +78,11 @@ fn taken(
             ("last instant", window.until.to_string()),
             ("--every", window.every.to_string()),
         ],
-        directory: place_of(&directory),
+        directory: place.clone(),
         named_by: NamedBy { options: &["--directory"], place: &directory },
         kernels: [find.kernel.as_str()].into(),
         jobs: arguments.jobs,
+        has_all: &has_all,
     };
     let divided = Divided::begin(&work, bench)?;
     let subject = find.subject(bench)?;

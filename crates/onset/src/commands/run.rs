@@ -116,6 +116,13 @@ fn shared(experiments: &[Experiment], arguments: &Run) -> Result<Exit, Failure> 
     let Outcome { store, report, .. } = &arguments.outcome;
     report.as_deref().map_or(Ok(()), report::check_chosen)?;
     let targets = targets(experiments)?;
+    let missing = |all: &[Shard]| -> Result<Vec<Shard>, Failure> {
+        let found = Found::of_shards(&Store::at(&store.store))?;
+        let place = Place { root: &store.store, found: &found, is_wanted: &|_| true };
+        let cells = matrix::missing(&placed(experiments, &targets), place, &SystemClock);
+        let lacks = |shard: &&Shard| cells.iter().any(|cell| shard.has(*cell));
+        Ok(all.iter().filter(lacks).copied().collect())
+    };
     let work = Work {
         sharing: &arguments.sharing,
         // The directory has a name of its own for each work.
@@ -124,15 +131,9 @@ fn shared(experiments: &[Experiment], arguments: &Run) -> Result<Exit, Failure> 
         named_by: NamedBy { options: &["--store"], place: &store.store },
         kernels: experiments.iter().flat_map(|e| &e.flavours).map(|f| f.kernel.as_str()).collect(),
         jobs: arguments.jobs,
+        has_all: &|all| missing(all).is_ok_and(|missing| missing.is_empty()),
     };
     let divided = Divided::begin(&work, &super::bench()?)?.expect("the work is divided");
-    let missing = |all: &[Shard]| {
-        let found = Found::of_shards(&Store::at(&store.store))?;
-        let place = Place { root: &store.store, found: &found, is_wanted: &|_| true };
-        let cells = matrix::missing(&placed(experiments, &targets), place, &SystemClock);
-        let lacks = |shard: &&Shard| cells.iter().any(|cell| shard.has(*cell));
-        Ok(all.iter().filter(lacks).copied().collect())
-    };
     let make = |shard: Shard| {
         let found = Found::of_shards(&Store::at(&store.store))?;
         let is_wanted = |cell: usize| shard.has(cell);

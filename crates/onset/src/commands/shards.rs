@@ -64,6 +64,8 @@ pub struct Work<'a> {
     pub kernels: BTreeSet<&'a str>,
     /// How many guests run at once.
     pub jobs: Option<u16>,
+    /// Says whether all of these shards are made, as far as that is known before a guest boots.
+    pub has_all: &'a dyn Fn(&[Shard]) -> bool,
 }
 
 impl Divided {
@@ -72,7 +74,7 @@ impl Divided {
     /// # Errors
     /// If the directory is of another work, if there is no such Slurm, or if a node of it is unfit.
     pub fn begin(work: &Work, bench: &Bench) -> Result<Option<Divided>, Failure> {
-        let Work { sharing, about, directory, named_by, kernels, jobs } = work;
+        let Work { sharing, about, directory, named_by, kernels, jobs, has_all } = work;
         let (place, option) = (named_by.place, named_by.options[0]);
         let Some(of) = sharing.of() else { return Ok(None) };
         let all = Shard::all(of).map_err(Failure::usage)?;
@@ -88,14 +90,19 @@ impl Divided {
             shards: of,
             parts: Parts::here(bench, super::version(), kernels)?,
         };
-        file.agree(&directory)?;
+        let is_new = file.agree(&directory)?;
         tell!(
             "{}: {of} shards; to go on with them later, give the same command and {option} {}",
             directory.display(),
             shell_word(&place)
         );
-        if let Some(slurm) = &slurm {
-            check(slurm, &directory)?;
+        // Of a work that only has to be put together nobody is asked.
+        if let Some(slurm) = slurm.as_ref().filter(|_| !has_all(&all)) {
+            check(slurm, &directory).inspect_err(|_| {
+                if is_new {
+                    WorkFile::withdraw(&directory);
+                }
+            })?;
         }
         let at_once = sharing.tasks.map(|tasks| u32::try_from(tasks.get()).unwrap_or(u32::MAX));
         Ok(Some(Divided {

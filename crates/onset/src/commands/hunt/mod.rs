@@ -52,6 +52,11 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         corpus: Vec::new(),
         enough: None,
     };
+    if arguments.sharing.shard.is_some() && arguments.directory.is_none() {
+        return Err(Failure::usage(
+            "--shard needs --directory: the directory in which the shards of this hunt come together",
+        ));
+    }
     let directory = directory_of(arguments, flavour, &experiment.loads);
     let missing: Vec<&Path> = directory.ancestors().take_while(|path| !path.exists()).collect();
     std::fs::create_dir_all(&directory)
@@ -79,7 +84,8 @@ fn begin(
         let guests = subjects.iter().map(|subject| ready(bench, subject.clone(), flavour));
         Ok(Grounds::new(guests.collect::<Result<Vec<_>, lab::Error>>()?))
     };
-    // What cannot be shared is refused before a guest boots, and finds of other guests before anything is written.
+    // Finds of other guests are refused before anything is written, which takes the guests. Otherwise what cannot be
+    // shared is refused before a guest boots.
     let ready_first = if from.is_empty() {
         None
     } else {
@@ -231,7 +237,7 @@ pub(super) fn search(hunt: &Hunt, grounds: &Grounds<'_>, journal: &mut Journal) 
         }
         tell!("{}", terminal::hunt_progress(known));
     });
-    tell!("{} trials were forks", field.walkers.count());
+    tell!("{} of the trials made now were forks", field.walkers.count());
     searched
 }
 

@@ -23,17 +23,14 @@ pub fn begin(
     directory: &Path,
     bench: &Bench,
 ) -> Result<Option<Divided>, Failure> {
-    if arguments.sharing.shard.is_some() && arguments.directory.is_none() {
-        return Err(Failure::usage(
-            "--shard needs --directory: the directory in which the shards of this hunt come together",
-        ));
-    }
     if let (Budget::Time(_), Some(_)) = (hunt.budget, arguments.sharing.of()) {
         tell!(
             "! each shard hunts for {}, and a faster machine finds more in it; --budget 500trials gives the same finds on any machines",
             hunt.budget
         );
     }
+    let place = place_of(directory);
+    let has_all = |all: &[Shard]| missing_shards(&place, all).is_empty();
     let work = Work {
         sharing: &arguments.sharing,
         about: vec![
@@ -47,10 +44,11 @@ pub fn begin(
             ("budget", hunt.budget.to_string()),
             ("experiment", experiment.source.clone()),
         ],
-        directory: place_of(directory),
+        directory: place.clone(),
         named_by: NamedBy { options: &["--directory"], place: directory },
         kernels: [flavour.kernel.as_str()].into(),
         jobs: arguments.jobs,
+        has_all: &has_all,
     };
     Divided::begin(&work, bench)
 }
