@@ -12,13 +12,17 @@ use testbench::{
 
 /// A hunt of some rounds, in a directory of its own.
 fn hunt(lab: &Lab, directory: &str, budget: &str, words: &[&str]) -> Value {
+    hunted(lab, directory, budget, words).json()
+}
+
+fn hunted(lab: &Lab, directory: &str, budget: &str, words: &[&str]) -> Finished {
     let place = lab.path().join(directory);
     let place = place.to_str().expect("the lab's path is text");
     let flavour = ["--flavour", "6.12 preempt=none", "--budget", budget];
     let rest = ["--json", "--directory", place];
-    let found = lab.onset(&[&["hunt"], &flavour[..], &rest[..], words].concat()).exits(0).json();
-    assert_as_promised_by("hunt", &found);
-    found
+    let hunted = lab.onset(&[&["hunt"], &flavour[..], &rest[..], words].concat()).exits(0);
+    assert_as_promised_by("hunt", &hunted.json());
+    hunted
 }
 
 const IDLE: [&str; 6] = ["--load", "idle", "--responder", "hardirq", "--jobs", "2"];
@@ -120,7 +124,10 @@ fn a_hunt_without_room_for_forks_says_so_and_finds_the_same() {
         return;
     }
     let lab = Lab::new();
-    let whole = nameless(hunt(&lab, "whole", "18trials", &IDLE));
+    let (undisturbed, whole) = {
+        let hunted = hunted(&lab, "whole", "18trials", &IDLE);
+        (hunted.forks(), nameless(hunted.json()))
+    };
     let library = program(&lab, "no_fork.c", &["-shared", "-fPIC"]);
     let with = |copies: u32| {
         let library = library.display();
@@ -138,7 +145,7 @@ fn a_hunt_without_room_for_forks_says_so_and_finds_the_same() {
     assert_eq!(forks, 0);
     // The guest goes on as a scout, and leaves a copy. Of two trials at once one has room.
     let (forks, hunted) = with(2);
-    assert!(forks > 0, "{}", hunted.stderr);
+    assert!(0 < forks && forks < undisturbed, "of {undisturbed}: {}", hunted.stderr);
     assert_eq!(users_of(lab.path()), [0; 0]);
 }
 
@@ -163,7 +170,8 @@ fn a_trial_that_came_out_otherwise_in_a_fork_is_told_and_no_more_are_forked() {
     let words = ["hunt", "--flavour", "6.12 preempt=none", "--budget", "8trials"];
     let words = [&words[..], &["--directory", place], &IDLE].concat();
     let hunted = lab.onset(&words).exits(3);
-    let hunted = hunted.says(&["0 trials were forks", "came out otherwise in a fork"]);
+    let hunted =
+        hunted.says(&["0 of the trials made now were forks", "came out otherwise in a fork"]);
     assert!(hunted.stdout.contains("onset replay FIND"), "{}", hunted.stdout);
     let json = std::fs::read_to_string(lab.path().join("whole/hunt.json")).expect("a file");
     let json: Value = serde_json::from_str(&json).expect("JSON");

@@ -42,7 +42,10 @@ impl Finished {
     /// How many trials of a hunt were forks, by what it said at its end.
     #[track_caller]
     pub fn forks(&self) -> usize {
-        let said = self.stderr.lines().find_map(|line| line.strip_suffix(" trials were forks"));
+        let said = self
+            .stderr
+            .lines()
+            .find_map(|line| line.strip_suffix(" of the trials made now were forks"));
         said.and_then(|forks| forks.parse().ok()).unwrap_or_else(|| panic!("{}", self.stderr))
     }
 

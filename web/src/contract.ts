@@ -2283,7 +2283,7 @@ export interface ProofRow {
    */
   absent: string[];
   /**
-   * The runs: each pair without the change and with it.
+   * The runs of the pairs in which both are valid: each without the change and with it. Those that say something of the statistic come first.
    */
   runs: [unknown, unknown][];
   /**

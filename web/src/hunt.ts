@@ -50,7 +50,7 @@ function showHunt(hunt: Hunt, id: string, code: Code): HTMLElement {
         h(
           "p",
           {},
-          `Trial ${integer(trial)} came out otherwise in a fork than in a restored guest, which is a fault of onset. The hunt forked no more after it. Replay the finds before you believe them.`,
+          `Trial ${integer(trial)} came out otherwise in a fork than in a restored guest, which is a fault of onset. Replay the finds before you believe them.`,
         ),
       ),
     ),

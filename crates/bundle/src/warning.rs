@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(transform = schema::complete))]
 #[serde(remote = "Self", tag = "code", rename_all = "snake_case")]
 pub enum Warning {
-    /// The channel between generator and collector was full. Invalidates.
+    /// Records were lost between what measures and the collector. Invalidates.
     ChannelDropped {
         /// Records that were lost.
         records: u64,
@@ -258,7 +258,7 @@ impl Warning {
     pub fn symptom(&self) -> String {
         match self {
             Self::ChannelDropped { records } => {
-                format!("the channel between generator and collector lost {records} records")
+                format!("at least {records} records were lost on their way to the collector")
             }
             Self::GuestPanicked { text } => format!("the guest's kernel panicked: {text}"),
             Self::GuestOops { text } => format!("the guest's kernel reported a fault: {text}"),
@@ -320,7 +320,7 @@ impl Warning {
     pub const fn cause(&self) -> &'static str {
         match self {
             Self::ChannelDropped { .. } => {
-                "onset was stopped (Ctrl-Z), or it got no disk or no processor for seconds"
+                "onset or the program that measures was stopped (Ctrl-Z), or got no disk or no processor for too long"
             }
             Self::GuestPanicked { .. } | Self::GuestOops { .. } => {
                 "the kernel or a module has a defect, or the guest has too little memory"

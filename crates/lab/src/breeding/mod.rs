@@ -16,7 +16,9 @@ use crate::Error;
 use crate::atlas::MEMORY_MIB;
 use crate::atlas::stressors::{PROGRAMS, version};
 use crate::followed::{Ready, Reproducer, Subject, order};
-use crate::hunting::{Field, Grounds, HIGH, STACKS_FROM, Say, View, Walkers, at_once, lock};
+use crate::hunting::{
+    Field, Grounds, HIGH, OTHERWISE, STACKS_FROM, Say, View, Walkers, at_once, lock,
+};
 use crate::pieces::{Directory, Piece};
 use crate::shards::name_of;
 use crate::target::Rig;
@@ -77,6 +79,9 @@ pub struct Kept {
     pub finds: Vec<Late>,
     /// If the guest died: what is known of it.
     pub died: Option<String>,
+    /// Whether a trial came out otherwise in a fork than in a restored guest, which is a fault of onset.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub forked_otherwise: bool,
 }
 
 /// A late answer.
@@ -238,7 +243,8 @@ impl<'a> Ground<'a> {
             late: breeding.responders.iter().filter_map(late).collect(),
             trials: known.trials,
         };
-        Ok(Some(Kept { lived, finds: latest(&grounds, &known, breeding), died }))
+        let forked_otherwise = !known.forked_otherwise.is_empty();
+        Ok(Some(Kept { lived, finds: latest(&grounds, &known, breeding), died, forked_otherwise }))
     }
 }
 
@@ -345,6 +351,9 @@ fn round(
         Mutex::new((vec![None; count as usize], None));
     let one = |number: u64| -> Result<Option<Kept>, Error> {
         if let Some(kept) = directory.get(&name(number)) {
+            if kept.forked_otherwise {
+                lock(&ground.refused).get_or_insert(OTHERWISE.into());
+            }
             return Ok(Some(kept));
         }
         if deadline.is_some_and(|at| Instant::now() >= at) {

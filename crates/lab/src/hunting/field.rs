@@ -64,6 +64,13 @@ fn unless_stopped<T>(asked: Result<T, Error>) -> Result<Option<T>, Error> {
     }
 }
 
+/// Whether a trial came out otherwise in a fork than in a restored guest. A fork ends with its last answer, so it does
+/// not see a guest that dies after that.
+fn is_otherwise(forked: TrialResult, restored: &TrialResult) -> bool {
+    let died = restored.died.clone().filter(|_| forked.died.is_some());
+    forked != TrialResult { died, ..restored.clone() }
+}
+
 impl Field<'_, '_> {
     /// Runs a trial. `None` if it did not end by the deadline, or because somebody asked to stop.
     ///
@@ -96,7 +103,7 @@ impl Field<'_, '_> {
             Ending::Whole | Ending::Died(_) => {}
         }
         let mut restored = self.result(trial, &ready, made);
-        if forked.is_some_and(|forked| forked != restored) {
+        if forked.is_some_and(|forked| is_otherwise(forked, &restored)) {
             restored.forked_otherwise = true;
             self.walkers.refuse(OTHERWISE.into());
         }

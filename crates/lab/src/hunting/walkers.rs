@@ -71,9 +71,13 @@ struct Inner<S> {
     failures: u32,
     /// Why no guest walks any more.
     refused: Option<String>,
-    /// How many trials were forked, and how many were not because there was no room.
+    /// How many trials were forked, how many scouts went on in a guest that walks, and how many trials and scouts did
+    /// neither because there was no room.
     forked: u64,
+    scouts: u64,
     without_room: u64,
+    /// How many forked trials go on now.
+    under_way: u32,
     /// Why the last of these was not.
     no_room: Option<NoRoom>,
     /// Whether people heard that no guest walks any more, and that many trials had no room.
@@ -88,11 +92,13 @@ impl<S> Inner<S> {
     }
 
     /// Counts a trial that was not forked because there was no room. Where the system refuses one fork after the other,
-    /// it is none of use.
+    /// and no other one takes the room, none is of use.
     fn lacks(&mut self, room: NoRoom) {
         self.without_room += 1;
         self.no_room = Some(room);
-        if let NoRoom::Refused(_) = room {
+        if let NoRoom::Refused(_) = room
+            && self.under_way == 0
+        {
             self.failures += 1;
             if self.failures >= FAILURES_MAX {
                 self.refuse(room.to_string());
@@ -114,14 +120,15 @@ impl<S: Sees> Walkers<S> {
     /// work slow, and change no result.
     pub fn news(&self) -> Option<String> {
         let mut inner = lock(&self.inner);
-        let Inner { refused, forked, without_room: lacked, no_room, told, .. } = &mut *inner;
+        let Inner { refused, forked, scouts, without_room: lacked, no_room, told, .. } =
+            &mut *inner;
         if let Some(why) = refused.as_ref().filter(|_| !told.0) {
             told.0 = true;
             return Some(format!(
                 "no more forks: each trial restores its guest, which takes longer: {why}"
             ));
         }
-        let all = *forked + *lacked;
+        let all = *forked + *scouts + *lacked;
         let why = no_room.filter(|_| !told.1 && *lacked >= MANY && *lacked * MANY_OF >= all)?;
         told.1 = true;
         Some(format!("{lacked} of {all} trials restored their guest, which takes longer: {why}"))
@@ -160,7 +167,9 @@ impl<S: Sees> Walkers<S> {
         let Some(mut trial) = self.begin(&walking, ready, following, fires)? else {
             return Ok(None);
         };
+        lock(&self.inner).under_way += 1;
         let measured = trial.measure(observe);
+        lock(&self.inner).under_way -= 1;
         let seen = trial.seen().clone();
         if let Some(walker) = &mut *lock(&walking) {
             walker.ended(trial);
@@ -199,7 +208,9 @@ impl<S: Sees> Walkers<S> {
             Ok(outcome.map(|outcome| (outcome, seen)))
         })?;
         if scouted.is_some() {
-            lock(&self.inner).scouted = Some(begin);
+            let mut inner = lock(&self.inner);
+            inner.scouted = Some(begin);
+            inner.scouts += 1;
         }
         Ok(scouted)
     }
@@ -306,12 +317,13 @@ mod tests {
     }
 
     #[test]
-    fn a_fork_that_works_between_refused_ones_keeps_the_guests_walking() {
+    fn a_fork_that_takes_the_room_of_others_keeps_the_guests_walking() {
         let walkers = Walkers::default();
-        for _ in 0..FAILURES_MAX {
-            lacks(&walkers, NoRoom::Refused(11), FAILURES_MAX - 1);
-            lock(&walkers.inner).failures = 0;
-        }
+        lock(&walkers.inner).under_way = 1;
+        lacks(&walkers, NoRoom::Refused(11), 2 * FAILURES_MAX);
         assert_eq!(walkers.refused(), None);
+        lock(&walkers.inner).under_way = 0;
+        lacks(&walkers, NoRoom::Refused(11), FAILURES_MAX);
+        assert!(walkers.refused().is_some());
     }
 }

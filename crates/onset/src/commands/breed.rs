@@ -80,6 +80,7 @@ pub fn run(arguments: &Breed) -> Result<Exit, Failure> {
             Err(Failure { exit, message })
         }
         Ok(_) if is_interrupted => Ok(Exit::Interrupted),
+        Ok(_) if kept.iter().any(|one| one.forked_otherwise) => Ok(Exit::Undecided),
         Ok(_) => Ok(Exit::Success),
     }
 }

@@ -19,11 +19,14 @@ impl fmt::Display for NoRoom {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             NoRoom::Processes => {
-                write!(f, "a guest has {PROCESSES_MAX} processes at the most; give fewer --jobs")
+                write!(
+                    f,
+                    "a guest has {PROCESSES_MAX} processes at the most; fewer trials at once (--jobs) leave room"
+                )
             }
-            NoRoom::Memory => {
-                f.write_str("little memory is left on this machine; give fewer --jobs")
-            }
+            NoRoom::Memory => f.write_str(
+                "little memory is left on this machine; fewer trials at once (--jobs) take less",
+            ),
             NoRoom::Refused(errno) => {
                 let why = std::io::Error::from_raw_os_error(errno.cast_signed());
                 write!(

@@ -46,8 +46,8 @@ pub struct Hunt<'a> {
     /// that something broke. A guest in which a responder did not answer within a second counts as dead, too.
     died: Vec<DeadGuest<'a>>,
     /// Trials that came out otherwise in a fork than in a restored guest, which is a fault of onset. Empty if all is
-    /// well. The hunt forked no more after the first of them. The trials before may be wrong, until their finds are
-    /// replayed.
+    /// well. The hunt (or its shard) forked no more after the first of them. The trials before may be wrong, until
+    /// their finds are replayed.
     forked_otherwise: &'a [u64],
 }
 

@@ -14,7 +14,13 @@ pub fn bred_load(kept: &Kept) -> String {
     let Lived { number, genome, late, .. } = &kept.lived;
     let late: Vec<String> = late.iter().map(|(name, ns)| format!("{name} {ns}")).collect();
     let died = if kept.died.is_some() { "; the guest died" } else { "" };
-    format!("load {number}: {genome}: {}{died}", late.join(", "))
+    let otherwise = match kept.forked_otherwise {
+        true => {
+            "\n! A trial of it came out otherwise in a fork than in a restored guest, which is a fault of onset. Replay the finds before you believe them: onset replay FIND"
+        }
+        false => "",
+    };
+    format!("load {number}: {genome}: {}{died}{otherwise}", late.join(", "))
 }
 
 /// The line after each round.

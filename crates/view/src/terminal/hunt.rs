@@ -102,7 +102,7 @@ pub fn hunted(
     for trial in &known.forked_otherwise {
         let _ = writeln!(
             text,
-            "\n! Trial {trial} came out otherwise in a fork than in a restored guest, which is a fault of onset. The hunt forked no more after it. Replay the finds before you believe them: onset replay FIND"
+            "\n! Trial {trial} came out otherwise in a fork than in a restored guest, which is a fault of onset. Replay the finds before you believe them: onset replay FIND"
         );
     }
     text
