@@ -82,6 +82,14 @@ fn the_loads_of_one_search_begin_another() {
     assert_eq!(genome("new"), genome("old"));
     lab.onset(&words("other", "1", &["--seed", "7"])).exits(0);
     assert_ne!(genome("other"), genome("old"));
+    // A fork that ever went another way would be told each time, and no more would be made.
+    let path = lab.path().join("old/genomes/000000.json");
+    let text = std::fs::read_to_string(&path).expect("a genome");
+    let mut kept: Value = serde_json::from_str(&text).expect("JSON");
+    kept["forked_otherwise"] = true.into();
+    std::fs::write(&path, kept.to_string()).expect("writable");
+    let again = lab.onset(&words("old", "2", &[])).exits(3);
+    again.says(&["load 0: ", "came out otherwise in a fork", "onset replay FIND"]);
     lab.onset(&words("none", "1", &["--corpus", "."])).exits(2).says(&["has no genomes"]);
     lab.onset(&words("none", "1", &["--stressor", "pip"])).exits(2).says(&["did you mean"]);
 }

@@ -259,6 +259,29 @@ fn the_time_from_the_clocks_interrupt_to_the_task_is_known_also_with_timers_of_t
 }
 
 #[test]
+fn the_driver_measures_each_responder_by_its_own_timer_and_each_waits_for_those_that_wake_it() {
+    if !have_kernels(&["6.12"]) {
+        return;
+    }
+    let lab = Lab::new();
+    let asked = "[ladder]\ncount = 200";
+    let run = run_experiment(&lab, "6.12 preempt=none", asked);
+    let names = "hardirq threaded_irq tasklet bh_work work work_highpri kthread task";
+    assert_eq!(run.responders().join(" "), names);
+    let least = |name: &str| {
+        let series = run.series(name);
+        assert_eq!(series["count"], 200, "{name}: {series}");
+        series["min_ns"].as_u64().expect("a minimum")
+    };
+    // The hard handler wakes all others. A task needs a switch, and a softirq does not.
+    let [handler, softirq, task] = ["hardirq", "tasklet", "task"].map(least);
+    assert!(100 < handler && handler < softirq && softirq < task, "{handler} {softirq} {task}");
+    assert!(run.max("hardirq") < 2_000, "at rest");
+    let again = run_experiment(&lab, "6.12 preempt=none", asked);
+    assert_eq!(again.text("samples_blake3"), run.text("samples_blake3"));
+}
+
+#[test]
 fn a_busy_wait_ends_within_a_turn_of_its_loop_where_sleeping_takes_a_tick() {
     if !have_kernels(&["6.12"]) {
         return;

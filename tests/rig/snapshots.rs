@@ -40,6 +40,32 @@ fn a_damaged_snapshot_is_made_anew_and_gives_the_same_samples() {
 }
 
 #[test]
+fn a_damaged_map_is_made_anew_and_explains_the_same() {
+    if !have_kernels(&["6.12"]) {
+        return;
+    }
+    let lab = Lab::private();
+    let text = experiment(&["6.12 preempt=none"], &["idle"], 20, "");
+    let run = lab.run(&text, &[]).exits(3).run();
+    let explained = || {
+        let words = ["explain", run.text("run"), "--responder", "task", "--worst", "1", "--json"];
+        lab.onset(&words).exits(0).json()["explanations"].clone()
+    };
+    let first = explained();
+    assert!(first.as_array().is_some_and(|all| all.len() == 1), "{first:#}");
+    let key = Lab::names(&lab.cache().join("snapshots")).pop().expect("a snapshot");
+    let path = lab.cache().join("snapshots").join(key).join("map/map");
+    let whole = fs::read(&path).expect("a map");
+    let mut flipped = whole.clone();
+    flipped[whole.len() / 2] ^= 1;
+    for damaged in [&flipped[..], &whole[..whole.len() / 2], b""] {
+        fs::write(&path, damaged).expect("ours");
+        assert_eq!(explained(), first, "{} bytes", damaged.len());
+        assert!(fs::read(&path).expect("a map") == whole, "{} bytes", damaged.len());
+    }
+}
+
+#[test]
 fn a_damaged_kernel_is_refused_with_its_remedy() {
     if !have_kernels(&["6.12"]) {
         return;
