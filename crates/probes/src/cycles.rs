@@ -198,7 +198,9 @@ impl Seen<'_> {
             // A number that was there before, or a time that is yet to come.
             self.drop_unseen(lost);
             if !self.are_all() {
-                self.next += 1;
+                // One that was there before takes the place of no other.
+                let is_new = cycle.number.checked_sub(self.first) >= Some(self.next);
+                self.next += u64::from(is_new);
                 self.lose(Loss::Tainted, 1);
             }
             return;
@@ -435,5 +437,11 @@ mod tests {
             };
             assert_eq!([0, 1, 2].map(of), tainted, "{bad:?}");
         }
+        // The cycles after one that came twice count.
+        let twice = [0, 1, 1, 2, 3].map(|n| cycle(n, 100 * (n + 1), 105 * (n + 1), 110 * (n + 1)));
+        let samples = |readings: &[wire::Reading]| {
+            readings.iter().filter(|r| matches!(r, wire::Reading::Sample { .. })).count()
+        };
+        assert_eq!(samples(&readings(4, &twice)), 4 * SERIES.len());
     }
 }

@@ -10,9 +10,9 @@
 //!
 //! cyclictest counts loops, not periods. It leaves out the periods that passed while it was late (rt-tests 2.4,
 //! `timerthread`: the next period is the first one to come; timer_getoverrun(2)), but for those of `--relative`, which
-//! come later. The probe counts these periods as superseded: the loop before them was later than each of them. Their
-//! time is not in `at`, which runs behind by them. cyclictest does not say when its first loop began. The probe takes
-//! the start of the program instead, which is some milliseconds earlier.
+//! come later. The probe numbers the periods, as our own probe does, and counts those that passed as superseded: the
+//! loop before them was later than each of them ([`passed`]). cyclictest does not say when its first loop began. The
+//! probe takes the start of the program instead, which is some milliseconds earlier.
 
 use crate::definition::{Definition, Key, Measure, Sampled, events, times, word};
 use crate::ladder::aside;
@@ -219,12 +219,13 @@ struct Loops {
     /// The instant at which cyclictest was started. Its first loop began later.
     begun: Stamp<Monotonic>,
     period: Nanos,
-    /// Whether cyclictest leaves out periods that passed while it was late.
-    skips: bool,
+    method: SleepMethod,
     /// How many loops it is to make.
     count: u64,
     /// The number that the next line should have.
     next: u64,
+    /// How many periods have passed without a loop.
+    passed: u64,
     /// The greatest latency of a line, and the one that cyclictest says at its end.
     longest_ns: i64,
     said_ns: Option<i64>,
@@ -238,9 +239,10 @@ impl Loops {
             origin,
             begun: rt::now(),
             period: probe.period,
-            skips: method != SleepMethod::Nanosleep,
+            method,
             count: probe.count,
             next: 0,
+            passed: 0,
             longest_ns: i64::MIN,
             said_ns: None,
         }
@@ -274,13 +276,15 @@ impl Loops {
             output.loss(self.series, Loss::Dropped, missing);
         }
         self.next = number.saturating_add(1);
+        let number = number.saturating_add(self.passed);
         let begun = self.begun.since(self.origin);
         let at =
             begun.zip(number.checked_add(1).and_then(|n| n.checked_mul(self.period.0)).map(Nanos));
         match (at.and_then(|(begun, after)| begun.checked_add(after)), u64::try_from(latency_ns)) {
             (Some(at), Ok(latency)) => {
                 output.sample(self.series, number, at, Nanos(latency));
-                let passed = if self.skips { latency / self.period.0.max(1) } else { 0 };
+                let passed = passed(self.method, Nanos(latency), self.period);
+                self.passed = self.passed.saturating_add(passed);
                 if passed > 0 {
                     output.loss(self.series, Loss::Superseded, passed);
                 }
@@ -288,6 +292,12 @@ impl Loops {
             _ => output.loss(self.series, Loss::Tainted, 1),
         }
     }
+}
+
+/// How many periods cyclictest leaves out after a loop that was so late.
+pub fn passed(method: SleepMethod, latency: Nanos, period: Nanos) -> u64 {
+    // A relative sleep begins after the loop: what it would have passed comes later.
+    if method == SleepMethod::Nanosleep { 0 } else { latency.0 / period.0.max(1) }
 }
 
 /// The number and the latency in ns of `       0:       4:   48334` (thread, loop, latency).
@@ -410,6 +420,7 @@ impl Running {
 mod tests {
     use super::*;
     use crate::Probe;
+    use wire::{Channel, Event, producer_of};
 
     fn plan(policy: &str, method: SleepMethod, period: Nanos) -> (Plan, Cyclictest) {
         let probe = Cyclictest { methods: vec![method], period, count: 10 };
@@ -448,6 +459,47 @@ mod tests {
         }
         assert_eq!(maximum_of("      \"max\": 87266,\n"), Some(87266));
         assert_eq!(maximum_of("      \"min\": 65285,"), None);
+    }
+
+    #[test]
+    fn periods_that_passed_have_numbers_as_those_of_the_loops() {
+        let probe = Cyclictest {
+            methods: vec![SleepMethod::ClockNanosleep],
+            period: Nanos::from_millis(1),
+            count: 3,
+        };
+        let mut channel = Channel::with_capacity(100).unwrap();
+        // SAFETY: this descriptor lives longer than the output, and nobody else writes.
+        let fd = unsafe { std::os::fd::BorrowedFd::borrow_raw(channel.fd()) };
+        // SAFETY: as above.
+        let mut output = Output::new(unsafe { producer_of(fd) }.unwrap());
+        let mut loops = Loops::of(0, &probe, SleepMethod::ClockNanosleep, rt::now());
+        for line in ["0: 0: 50", "0: 1: 3200000", "0: 2: 60"] {
+            loops.take(line, &mut output);
+        }
+        loops.end(&mut output);
+        output.end();
+        let mut readings = Vec::new();
+        channel
+            .drain(|event, _| {
+                if let Event::Reading(reading) = event {
+                    readings.push(*reading)
+                }
+            })
+            .unwrap();
+        let numbers: Vec<u64> = readings
+            .iter()
+            .filter_map(|reading| match reading {
+                wire::Reading::Sample { number, .. } => Some(*number),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(numbers, [0, 1, 5]);
+        let lost = |reading: &wire::Reading| {
+            matches!(reading, wire::Reading::Loss { loss: Loss::Superseded, count: 3, .. })
+        };
+        assert_eq!(readings.iter().filter(|reading| lost(reading)).count(), 1, "{readings:?}");
+        assert_eq!(passed(SleepMethod::Nanosleep, Nanos(5), Nanos(2)), 0);
     }
 
     #[test]

@@ -49,6 +49,7 @@ probes! {
 
 pub use chip::Chip;
 pub use cost::{Counts, Figure, Figures, Row, row};
+pub use cyclictest::passed as cyclictest_passed;
 pub use definition::{Definition, Key, Kind, Measure, Sampled, TIME_MAX, Text, Unsound};
 pub use inversion::{INSTANTS as INVERSION_INSTANTS, Thread, instant_counter};
 pub use ladder::Answering;

@@ -17,7 +17,8 @@ use work::{POLL, Reaped};
 /// How long a program has to end after SIGTERM.
 const FAREWELL: Duration = Duration::from_secs(1);
 
-/// The program while it runs. When this value is dropped, the program is gone, however it ended.
+/// The program while it runs. When this value is dropped, or has said how the program ended, the program is gone with all
+/// that it started.
 pub struct RunningProgram(Reaped);
 
 impl RunningProgram {
@@ -35,6 +36,13 @@ impl RunningProgram {
         if let Policy::Deadline { .. } = policy {
             let wrong = "a task with this policy starts no program; measure with other, and let the program take the policy itself";
             return Err(failure::plan("policy", wrong));
+        }
+        if let Some(cpu) = cpus.iter().find(|cpu| **cpu >= libc::CPU_SETSIZE as u32) {
+            let most = libc::CPU_SETSIZE - 1;
+            return Err(failure::plan(
+                "cpus",
+                format!("there is no CPU {cpu}; {most} is the last"),
+            ));
         }
         let cpus = cpus.to_vec();
         // SAFETY: only system calls are made between fork and exec, and nothing is allocated.
@@ -59,11 +67,14 @@ impl RunningProgram {
         self.0.id()
     }
 
-    /// Its exit status, if it has ended.
+    /// Its exit status, if it has ended. What it started ends then, too: a program behind a script would go on alone.
     ///
     /// # Errors
     /// Those of the system.
     pub fn ended(&mut self) -> io::Result<Option<ExitStatus>> {
+        if self.0.has_ended().unwrap_or(false) {
+            self.0.kill_all();
+        }
         self.0.ended()
     }
 
@@ -72,21 +83,30 @@ impl RunningProgram {
     /// # Errors
     /// Those of the system.
     pub fn wait(&mut self) -> io::Result<ExitStatus> {
-        self.0.wait()
+        loop {
+            match self.ended()? {
+                Some(status) => return Ok(status),
+                None => std::thread::sleep(POLL),
+            }
+        }
     }
 
-    /// Asks it to end, by SIGTERM.
+    /// Asks it and what it started to end, by SIGTERM.
     pub fn ask_to_end(&self) {
         self.0.ask_to_end();
     }
 
-    /// Ends it: by SIGTERM, so that it can put its machine to rest, and then by SIGKILL.
+    /// Ends it and what it started: by SIGTERM, so that it can put its machine to rest, and then by SIGKILL.
     pub fn end(mut self) {
         self.ask_to_end();
         let begun = Instant::now();
-        while begun.elapsed() < FAREWELL && matches!(self.ended(), Ok(None)) {
+        let is_there = |program: &Reaped| {
+            program.has_ended().is_ok_and(|ended| !ended || program.has_children())
+        };
+        while begun.elapsed() < FAREWELL && is_there(&self.0) {
             std::thread::sleep(POLL);
         }
+        let _ = self.ended();
     }
 }
 
@@ -146,6 +166,44 @@ mod tests {
         };
         assert_eq!(lines_of("echo bye; exit 0"), ["bye"]);
         assert!(lines_of("").is_empty());
+    }
+
+    /// A process that was killed takes a moment to be gone.
+    fn wait_until_gone(pid: &str) {
+        let begun = Instant::now();
+        loop {
+            let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+            if stat.is_empty() || stat.contains(") Z ") {
+                return;
+            }
+            assert!(begun.elapsed() < Duration::from_secs(60), "{stat}");
+            std::thread::sleep(POLL);
+        }
+    }
+
+    #[test]
+    fn what_a_script_started_ends_with_it_in_time_and_is_killed_after_it() {
+        for (last, said) in [("trap 'echo bye; exit' TERM", vec!["bye"]), ("trap '' TERM", vec![])]
+        {
+            let inner = format!("{last}; echo $$; while :; do sleep 0.05; done");
+            let mut program =
+                start(&format!("sh -c \"{}\"; true", inner.replace('$', "\\$")), Policy::Other(0))
+                    .expect("it starts");
+            let (stdout, _) = program.pipes();
+            let mut lines = BufReader::new(stdout.expect("a pipe")).lines();
+            let inner = lines.next().expect("a line").expect("text");
+            assert_ne!(inner, program.id().to_string());
+            program.end();
+            assert_eq!(lines.map(|line| line.expect("text")).collect::<Vec<_>>(), said);
+            wait_until_gone(&inner);
+        }
+        // A script that ends by itself leaves nobody.
+        let mut program = start("sleep 100 & echo $!", Policy::Other(0)).expect("it starts");
+        let (stdout, _) = program.pipes();
+        let left = BufReader::new(stdout.expect("a pipe")).lines().next();
+        let left = left.expect("a line").expect("text");
+        assert_eq!(program.wait().expect("it ends").code(), Some(0));
+        wait_until_gone(&left);
     }
 
     #[test]

@@ -65,7 +65,7 @@ impl PreciseSleep {
     }
 
     /// Follows the 99th percentile of the delays. The margin grows by an eighth if it was too short, and otherwise
-    /// shrinks by a thousandth. So it rests where one sleep in 129 is late (1/8 : 1/1024).
+    /// shrinks by a thousandth. So it rests where about one sleep in 122 is late (ln 9/8 : ln 1024/1023).
     #[inline]
     fn adapt(&mut self, early: bool) {
         let margin = self.margin.0;

@@ -54,10 +54,53 @@ impl Reaped {
         self.0.id()
     }
 
-    /// Sends it SIGTERM.
+    /// Sends it and its own children SIGTERM, unless it was reaped.
     pub fn ask_to_end(&self) {
-        // SAFETY: a plain system call; until it is reaped nobody else has its number.
-        unsafe { libc::kill(self.0.id() as libc::pid_t, libc::SIGTERM) };
+        self.to_group(libc::SIGTERM);
+    }
+
+    /// Whether it has ended. It is not reaped, so its group keeps its number.
+    ///
+    /// # Errors
+    /// Those of the system. After it was reaped, that there is no such child.
+    pub fn has_ended(&self) -> std::io::Result<bool> {
+        // SAFETY: zeros are a siginfo_t, and the call only writes into it.
+        let (ended, info) = unsafe {
+            let mut info: libc::siginfo_t = std::mem::zeroed();
+            let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+            (libc::waitid(libc::P_PID, self.0.id(), &raw mut info, options), info)
+        };
+        match ended {
+            // SAFETY: waitid fills this field; it is 0 as long as there is nothing to tell.
+            0 => Ok(unsafe { info.si_pid() } != 0),
+            _ => Err(std::io::Error::last_os_error()),
+        }
+    }
+
+    /// Whether children of its own are left in its group, which it began.
+    pub fn has_children(&self) -> bool {
+        let own = self.0.id().to_string();
+        let is_of_group = |pid: &str| {
+            let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+            // Behind the name, which may have anything: state, parent, group.
+            let mut fields = stat.rsplit(") ").next().unwrap_or_default().split(' ');
+            fields.next().is_some_and(|state| state != "Z") && fields.nth(1) == Some(&own)
+        };
+        let all = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+        let mut pids = all.filter_map(|entry| entry.file_name().into_string().ok());
+        pids.any(|pid| pid.as_bytes()[0].is_ascii_digit() && pid != own && is_of_group(&pid))
+    }
+
+    /// Kills it and its own children, unless it was reaped.
+    pub fn kill_all(&self) {
+        self.to_group(libc::SIGKILL);
+    }
+
+    fn to_group(&self, signal: libc::c_int) {
+        if self.has_ended().is_ok() {
+            // SAFETY: a plain system call; until it is reaped nobody else has its number.
+            unsafe { libc::killpg(self.0.id() as libc::pid_t, signal) };
+        }
     }
 }
 

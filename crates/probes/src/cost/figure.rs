@@ -36,7 +36,8 @@ impl Tally {
     /// By how many percent the greatest median of a repetition is above the least, if that is too much.
     pub(super) fn unstable(&self) -> Option<u64> {
         let (least, most) = (self.medians().min()?, self.medians().max()?);
-        let percent = ((most - least) * 100).checked_div(least).unwrap_or(0);
+        // An operation that takes no time has no percent either: as if it took a picosecond.
+        let percent = (most - least).saturating_mul(100).div_ceil(least.max(1));
         (percent > STABLE_PERCENT).then_some(percent)
     }
 
