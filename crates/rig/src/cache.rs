@@ -5,7 +5,10 @@ use crate::error::At;
 use crate::kernel::Kernels;
 use crate::{Error, Result};
 use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 use std::fs::{self, File};
+use std::io::ErrorKind;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// The cache: kernels, images, snapshots, and scratch directories of running commands.
@@ -88,7 +91,10 @@ pub(crate) fn owned(parent: &Path, prefix: &str) -> Result<Owned> {
         let made = tempfile::Builder::new().prefix(&prefix).tempdir_in(parent);
         let directory = made.at(parent)?;
         // On a file system without locks, nobody else can lock the directory to remove it, either.
-        let held = locked(directory.path(), FlockOperation::LockExclusive);
+        let held = match locked(directory.path(), FlockOperation::LockExclusive) {
+            Err(e) if e.kind() != ErrorKind::NotFound => return Err(e).at(directory.path()),
+            held => held.ok().flatten(),
+        };
         // Another command may have removed the directory before it was locked.
         if directory.path().exists() {
             return Ok(Owned { directory, _held: held });
@@ -96,9 +102,16 @@ pub(crate) fn owned(parent: &Path, prefix: &str) -> Result<Owned> {
     }
 }
 
-fn locked(directory: &Path, how: FlockOperation) -> Option<File> {
-    let file = File::open(directory).ok()?;
-    rustix::io::retry_on_intr(|| flock(&file, how)).ok().map(|()| file)
+/// Locks a directory. `None` if somebody else has locked it, or if its file system has no locks.
+fn locked(directory: &Path, how: FlockOperation) -> std::io::Result<Option<File>> {
+    // What lies in a directory that others may write to may be anything.
+    let flags = libc::O_DIRECTORY | libc::O_NOFOLLOW;
+    let file = fs::OpenOptions::new().read(true).custom_flags(flags).open(directory)?;
+    match rustix::io::retry_on_intr(|| flock(&file, how)) {
+        Ok(()) => Ok(Some(file)),
+        Err(Errno::WOULDBLOCK | Errno::NOLCK | Errno::OPNOTSUPP | Errno::NOSYS) => Ok(None),
+        Err(e) => Err(e.into()),
+    }
 }
 
 /// Removes the [`owned`] directories that nobody owns any more.
@@ -110,7 +123,7 @@ pub(crate) fn sweep(parent: &Path, prefix: &str) -> Result<()> {
             continue;
         }
         let unowned = locked(&entry.path(), FlockOperation::NonBlockingLockExclusive);
-        if unowned.is_some() {
+        if unowned.is_ok_and(|held| held.is_some()) {
             let _ = fs::remove_dir_all(entry.path());
         }
     }

@@ -50,11 +50,20 @@ impl Hashes {
         make_durable(directory)
     }
 
-    /// The list of a directory. `None` if there is no list that can be read.
-    pub(crate) fn read(directory: &Path) -> Option<Hashes> {
-        let text = confined::read(&directory.join(LIST), LIST_MAX).ok()?;
-        let files = serde_json::from_slice(&text).ok()?;
-        Some(Hashes { directory: directory.into(), files })
+    /// The list of a directory. `None` if there is no list, or if it is none.
+    ///
+    /// # Errors
+    /// [`Error::File`] if the list cannot be read, which says nothing about its content.
+    pub(crate) fn read(directory: &Path) -> Result<Option<Hashes>> {
+        let path = directory.join(LIST);
+        let text = match confined::read(&path, LIST_MAX) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+            // Of something else than a file, or of a file that is too long.
+            Err(e) if e.raw_os_error().is_none() => return Ok(None),
+            read => read.at(&path)?,
+        };
+        let files = serde_json::from_slice(&text).ok();
+        Ok(files.map(|files| Hashes { directory: directory.into(), files }))
     }
 
     /// The hash of this file of the directory. `None` if the file is not in the list.
@@ -96,7 +105,7 @@ impl Hashes {
 /// # Errors
 /// [`Error::Interrupted`].
 pub(crate) fn is_intact(directory: &Path) -> Result<bool> {
-    let Some(hashes) = Hashes::read(directory) else { return Ok(false) };
+    let Some(hashes) = Hashes::read(directory)? else { return Ok(false) };
     match hashes.are_intact() {
         Err(Error::Interrupted) => Err(Error::Interrupted),
         looked => Ok(looked.unwrap_or(false)),
@@ -147,7 +156,7 @@ impl io::Read for Heeding {
 }
 
 /// Makes everything durable by one call for the whole file system, since a kernel has thousands of files.
-fn make_durable(directory: &Path) -> Result<()> {
+pub(crate) fn make_durable(directory: &Path) -> Result<()> {
     let opened = File::open(directory).at(directory)?;
     rustix::fs::syncfs(&opened).map_err(io::Error::from).at(directory)
 }
@@ -192,7 +201,7 @@ mod tests {
         let made = made(root.path(), "made");
         Hashes::write(&made, &["in"]).unwrap();
         fs::write(made.join("in/side/b"), "3").unwrap();
-        let hashes = Hashes::read(&made).unwrap();
+        let hashes = Hashes::read(&made).unwrap().unwrap();
         assert!(hashes.are_intact().unwrap() && hashes.is_intact(&made.join("a")).unwrap());
         assert!(!hashes.is_intact(Path::new("in/side/b")).unwrap());
     }

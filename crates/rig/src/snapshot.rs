@@ -86,7 +86,7 @@ impl Snapshot {
     fn read(directory: &Path, image_blake3: &str) -> Result<Option<Snapshot>> {
         // The lock comes before all reading: another command may be about to remove the snapshot.
         let held = hold(directory)?;
-        let Some(hashes) = Hashes::read(directory) else { return Ok(None) };
+        let Some(hashes) = Hashes::read(directory)? else { return Ok(None) };
         if !hashes.are_intact()? || hashes.of(Path::new("image")) != Some(image_blake3) {
             return Ok(None);
         }

@@ -351,6 +351,12 @@ fn round(
         Mutex::new((vec![None; count as usize], None));
     let one = |number: u64| -> Result<Option<Kept>, Error> {
         if let Some(kept) = directory.get(&name(number)) {
+            if !kept.lived.genome.is_sound(&breeding.stressors) {
+                return Err(Error::File(format!(
+                    "{}: load {number} is none that this search could make; remove its file, and it is made again",
+                    directory.path().display()
+                )));
+            }
             if kept.forked_otherwise {
                 lock(&ground.refused).get_or_insert(OTHERWISE.into());
             }

@@ -50,6 +50,10 @@ impl<'a> Ready<'a> {
     ) -> Result<Ready<'a>, Error> {
         let Subject { guest, stimulus, made_with } = subject;
         if let Some(made_with) = &made_with {
+            // A find or a bundle may be anybody's, and to build a module is to run its Makefile.
+            for sources in guest.contents.modules.iter().filter(|path| path.is_dir()) {
+                guest.kernel.check_foreign_sources(sources)?;
+            }
             made_with.check(&MadeWith::here(bench, &guest, &made_with.snapshot))?;
         }
         let snapshot = bench.snapshot(&guest, progress)?;

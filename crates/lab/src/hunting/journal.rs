@@ -193,6 +193,12 @@ fn parse(bytes: &[u8]) -> Result<Parsed, String> {
         let trial: TrialResult = serde_json::from_slice(line).map_err(|e| {
             format!("line {number}: a trial cannot be read: {e}; delete it, and it is made again")
         })?;
+        let begins = [Some(trial.begin), trial.died.as_ref().map(|died| died.begin)];
+        if begins.into_iter().flatten().any(|begin| begin.guest >= about.guests.len()) {
+            return Err(format!(
+                "line {number}: a trial is of a guest that the hunt does not have; delete it, and it is made again"
+            ));
+        }
         results.insert(trial.number, trial);
         whole += line.len();
     }

@@ -191,7 +191,12 @@ impl WorkFile {
         // Several commands may begin at once. The first one writes the file, and the others read it.
         match open.write_new(WORK_FILE, text.as_bytes()) {
             Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
-            written => return written.map(|()| true).map_err(failed),
+            Err(e) => {
+                // Half a file would refuse everybody.
+                WorkFile::withdraw(directory);
+                return Err(failed(e));
+            }
+            Ok(()) => return Ok(true),
         }
         let mut there = WorkFile::read(directory);
         for _ in 0..HALF_WRITTEN {

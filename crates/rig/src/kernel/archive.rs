@@ -8,6 +8,7 @@ use crate::error::At;
 use crate::x86_64::DEBIAN;
 use crate::{Error, Result, tool};
 use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 use sha2::{Digest, Sha256};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -78,7 +79,17 @@ impl Archive {
         }
         let path = directory.join("lock");
         let lock = File::create(&path).at(&path)?;
-        let _ = rustix::io::retry_on_intr(|| flock(&lock, FlockOperation::LockExclusive));
+        let mut is_told = false;
+        while flock(&lock, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
+            if work::is_cancelled() {
+                return Err(Error::Interrupted);
+            }
+            if !is_told {
+                announce("waiting for another command that takes packages from the archive");
+                is_told = true;
+            }
+            std::thread::sleep(work::POLL);
+        }
         let archive = Archive { directory: directory.into(), _lock: lock };
         if !archive.is_fresh() {
             archive.update(announce)?;

@@ -55,14 +55,22 @@ impl Kernels {
 
     /// The kernel of this offer, if the cache has it.
     fn is_here(&self, offer: &Offer) -> Result<Option<Kernel>> {
-        match self.get(&offer.name) {
-            Ok(kernel) if kernel.record.source == offer.source() => Ok(Some(kernel)),
-            Ok(kernel) if !kernel.record.source.starts_with(SOURCE) => Err(kernel.error(format!(
-                "you added the kernel of this name from {}, so onset does not replace it; to fetch the archive's kernel, remove yours first: onset kernels remove {}",
-                kernel.record.source, offer.name
-            ))),
-            // There is no kernel, an older one, or a damaged one.
-            _ => Ok(None),
+        let name = &offer.name;
+        let refused = |why: String| {
+            let remedy = format!("remove it first: onset kernels remove {name}");
+            Err(Error::Kernel { name: name.clone(), why: format!("{why}; {remedy}") })
+        };
+        let here = match self.get(name) {
+            Err(Error::UnknownKernel { .. }) => return Ok(None),
+            here => here,
+        };
+        match self.source_of(name) {
+            Some(source) if !source.starts_with(SOURCE) => refused(format!(
+                "you added the kernel of this name from {source}, so onset does not replace it"
+            )),
+            None => refused("its kernel.json cannot be read, so nobody knows whose it is".into()),
+            // Else it is an older one, or a damaged one.
+            Some(_) => Ok(here.ok().filter(|kernel| kernel.record.source == offer.source())),
         }
     }
 

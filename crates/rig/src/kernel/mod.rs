@@ -184,7 +184,7 @@ impl Kernels {
         };
         let record = serde_json::from_slice(&text)
             .map_err(|e| broken(format!("{} is damaged: {e}", path.display())))?;
-        let hashes = Hashes::read(&directory)
+        let hashes = Hashes::read(&directory)?
             .ok_or_else(|| broken("the list of its files' hashes is damaged, or missing".into()))?;
         let kernel = Kernel { record, directory, hashes, announce: self.announce };
         for file in [RECORD, IMAGE] {
@@ -247,9 +247,25 @@ impl Kernels {
         Hashes::write(made, &["headers"])?;
         self.check_free(&record.name, existing)?;
         let place = self.place(&record.name)?;
-        cache::discard(&place)?;
-        fs::rename(made, &place).at(&place)?;
+        // The old kernel goes once the new one is there: to remove its files takes a while.
+        let grave = self.draft()?;
+        let old = grave.path().join("old");
+        match fs::rename(&place, &old) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(e).at(&place),
+            _ => {}
+        }
+        if let Err(e) = fs::rename(made, &place) {
+            let _ = fs::rename(&old, &place);
+            return Err(e).at(&place);
+        }
+        drop(grave);
         self.get(&record.name)
+    }
+
+    /// What `kernel.json` of this name says of where the kernel is from, also if the kernel is damaged.
+    fn source_of(&self, name: &str) -> Option<String> {
+        let text = fs::read(self.place(name).ok()?.join(RECORD)).ok()?;
+        Some(serde_json::from_slice::<KernelRecord>(&text).ok()?.source)
     }
 
     /// An empty directory inside the cache, for the parts of a new kernel. Files that stay in it vanish.

@@ -3,7 +3,7 @@
 //! user gives as source directories.
 
 use super::Kernel;
-use super::toolchain::{HEADERS, MODULE, Toolchain, in_root, on_machine};
+use super::toolchain::{HEADERS, MODULE, Toolchain, check_namespaces, in_root, on_machine};
 use crate::cache::{self, DRAFT, Owned};
 use crate::error::At;
 use crate::{Result, intact, tool};
@@ -95,26 +95,50 @@ impl Kernel {
         Ok(built)
     }
 
+    /// Checks that these sources may be somebody else's: they were built before, or their Makefile, which runs what it
+    /// likes, will run in namespaces.
+    ///
+    /// # Errors
+    /// As [`Kernel::modules_of`]; [`Error::Program`] if this machine permits no namespaces.
+    pub fn check_foreign_sources(&self, directory: &Path) -> Result<()> {
+        let (_, place) = self.sources(directory)?;
+        if intact::is_intact(&place)? {
+            return Ok(());
+        }
+        check_namespaces().map_err(|e| {
+            self.error(format!(
+                "{} may be somebody else's, and its Makefile may run in namespaces alone: {e}",
+                directory.display()
+            ))
+        })
+    }
+
+    /// The files of a directory of sources, and the place of the modules that they make.
+    fn sources(&self, directory: &Path) -> Result<(Sources, PathBuf)> {
+        if !["Kbuild", "Makefile"].iter().any(|name| directory.join(name).is_file()) {
+            return Err(self.error(format!(
+                "{} has neither a Kbuild file nor a Makefile that says `obj-m += NAME.o`; add one, or name the built NAME.ko",
+                directory.display()
+            )));
+        }
+        let sources = sources_in(directory)?;
+        let mut hasher = blake3::Hasher::new();
+        for (path, bytes) in &sources {
+            hasher.update(path.as_os_str().as_encoded_bytes()).update(&[0]);
+            hasher.update(&(bytes.len() as u64).to_le_bytes()).update(bytes);
+        }
+        let key = &hasher.finalize().to_hex()[..16];
+        Ok((sources, self.directory.join("modules").join(key)))
+    }
+
     /// The modules whose sources are in `directory`, which has a Kbuild file or a Makefile. They are built for this
     /// kernel if needed. Their order is that of the Kbuild file or the Makefile.
     ///
     /// # Errors
     /// [`Error::File`], [`Error::Kernel`] without headers, and the errors of building.
     pub fn modules_of(&self, directory: &Path) -> Result<Vec<PathBuf>> {
-        let sources = sources_in(directory)?;
-        if !["Kbuild", "Makefile"].iter().any(|f| sources.iter().any(|(p, _)| p == Path::new(f))) {
-            return Err(self.error(format!(
-                "{} has neither a Kbuild file nor a Makefile that says `obj-m += NAME.o`; add one, or name the built NAME.ko",
-                directory.display()
-            )));
-        }
-        let mut hasher = blake3::Hasher::new();
-        for (path, bytes) in &sources {
-            hasher.update(path.as_os_str().as_encoded_bytes()).update(&[0]);
-            hasher.update(&(bytes.len() as u64).to_le_bytes()).update(bytes);
-        }
+        let (sources, place) = self.sources(directory)?;
         let parent = self.directory.join("modules");
-        let place = parent.join(&hasher.finalize().to_hex()[..16]);
         if !intact::is_intact(&place)? {
             let made = self.build(&sources)?;
             fs::create_dir_all(&parent).at(&parent)?;
@@ -247,6 +271,7 @@ fn sources_in(directory: &Path) -> Result<Sources> {
     const LEFT: [&str; 6] = ["o", "ko", "mod", "cmd", "symvers", "order"];
     let mut sources = Sources::new();
     let mut left = vec![PathBuf::new()];
+    let mut all = 0;
     while let Some(inside) = left.pop() {
         let place = directory.join(&inside);
         for entry in fs::read_dir(&place).at(&place)? {
@@ -262,6 +287,11 @@ fn sources_in(directory: &Path) -> Result<Sources> {
                 left.push(path);
             } else {
                 let bytes = confined::read(&entry.path(), SOURCE_MAX).at(&entry.path())?;
+                all += bytes.len() as u64;
+                if all > SOURCE_MAX {
+                    let why = format!("it has more than {} MiB of sources", SOURCE_MAX >> 20);
+                    return Err(std::io::Error::other(why)).at(directory);
+                }
                 sources.push((path, bytes));
             }
         }
@@ -297,7 +327,7 @@ mod tests {
             headers: Some("headers/usr/src/linux-headers-9.9".into()),
         };
         Hashes::write(&directory, &["headers"]).unwrap();
-        let hashes = Hashes::read(&directory).unwrap();
+        let hashes = Hashes::read(&directory).unwrap().unwrap();
         Kernel { record, directory, hashes, announce: |_| () }
     }
 

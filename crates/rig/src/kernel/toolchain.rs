@@ -9,6 +9,7 @@ use super::archive::{Announce, Archive};
 use super::{Kernel, Kernels};
 use crate::cache::{self, DRAFT, Owned};
 use crate::error::At;
+use crate::intact::make_durable;
 use crate::{Error, Result, tool};
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -200,6 +201,7 @@ impl Kernels {
         let draft = cache::owned(&parent, DRAFT)?;
         let archive = self.archive(&announce)?;
         let root = self.unpack_root(&archive, codename, gcc, &draft, &announce)?;
+        make_durable(&root)?;
         match fs::rename(&root, &place) {
             // Another command made the build root at the same time.
             Err(_) if place.is_dir() => {}
@@ -304,7 +306,7 @@ pub(super) fn on_machine(program: &str, cache: Option<&Path>, workshop: &Path) -
 }
 
 /// Checks whether programs may run in namespaces of their own.
-fn check_namespaces() -> Result<()> {
+pub(super) fn check_namespaces() -> Result<()> {
     let mut probe = Command::new("bwrap");
     probe.args([
         "--unshare-all",

@@ -72,7 +72,7 @@ fn files(path: &Path) -> Result<Vec<PathBuf>, Failure> {
 /// Of the operating system.
 pub fn keep(finds: &[Found], directory: &Path) -> Result<(), Failure> {
     let kept = directory.join(KEPT);
-    if kept.is_dir() {
+    if kept.is_dir() || finds.is_empty() {
         return Ok(());
     }
     // Whole or not at all: several machines may begin at once.

@@ -96,23 +96,30 @@ fn begin(
         hunt.corpus = corpus::recipes(grounds, from)?;
     }
     let divided = shards::begin(arguments, &hunt, subject, directory, bench)?;
-    if !from.is_empty() {
-        corpus::keep(from, directory)?;
-    }
     let grounds = ready_first.map_or_else(ready, Ok)?;
     let about = About::of(&hunt, &experiment.source, flavour.to_string(), grounds.first());
     let about = About { from: digest, ..about };
     let place = (experiment, &about, directory);
     match divided {
-        None => alone(arguments.json, &hunt, &grounds, place),
-        Some(divided) => shards::run(arguments.json, divided, &hunt, &grounds, place),
+        None => alone(arguments.json, (&hunt, from), &grounds, place),
+        Some(divided) => {
+            corpus::keep(from, directory)?;
+            shards::run(arguments.json, divided, &hunt, &grounds, place)
+        }
     }
 }
 
 /// A hunt that is not divided: goes on with it until it ends, and prints what it found.
-fn alone(json: bool, hunt: &Hunt, grounds: &Grounds<'_>, place: Place) -> Result<Exit, Failure> {
+fn alone(
+    json: bool,
+    (hunt, from): (&Hunt, &[corpus::Found]),
+    grounds: &Grounds<'_>,
+    place: Place,
+) -> Result<Exit, Failure> {
     let (_, about, directory) = place;
+    // A directory of another hunt is refused first.
     let mut journal = Journal::open(&directory.join(JOURNAL), about, &tell_line)?;
+    corpus::keep(from, directory)?;
     match journal.count() {
         0 => tell!(
             "{}: the hunt writes its finds here; to go on with it later, give the same command and --directory {}",
