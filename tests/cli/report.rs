@@ -39,6 +39,20 @@ fn numbers_of(lab: &Lab, page: &str) -> Value {
 }
 
 #[test]
+fn imported_loops_have_no_times_in_a_report() {
+    let lab = Lab::bare();
+    let text = "# Histogram\n000058 000006\n000059 000018\n# Total: 000000024\n# Max Latencies: 00059\n\
+        # Histogram Overflows: 00000\n";
+    let file = lab.write("histogram.txt", text);
+    let file = file.to_string_lossy();
+    lab.onset(&["import", &file, "--report", "imported.html"]).exits(3);
+    let report = numbers_of(&lab, "imported.html");
+    let series = &report["runs"][0]["series"][0];
+    assert_eq!((&series["count"], &series["max_ns"]), (&json!(24), &json!(59_000)));
+    assert_eq!((&series["timeline"], &series["worst"]), (&json!([]), &json!([])));
+}
+
+#[test]
 fn a_report_of_a_hunt_needs_no_run_and_tells_how_the_worst_grew() {
     let lab = Lab::bare();
     let hunt = lab.path().join("a hunt");

@@ -33,7 +33,7 @@ pub struct Bounded {
     /// The bound and its terms.
     #[serde(flatten)]
     pub bound: BoundReport,
-    /// Whether nothing was seen that is longer; none where there is no bound.
+    /// Whether nothing was seen that is longer; none where there is no bound, or no answer that it is about.
     pub holds: Option<bool>,
     /// By responder, in their order.
     pub responders: Vec<Answered>,
@@ -88,6 +88,7 @@ pub fn bound(
     let exceeds = |held: &&Held| bound.is_exceeded_by(held.scheduling_ns);
     let exceeded: Vec<Held> =
         meter.series.iter().flat_map(|s| &s.held).filter(exceeds).copied().collect();
+    let is_compared = meter.series.iter().any(|series| !series.held.is_empty());
     Ok(Bounded {
         flavour: cell.flavour,
         load: cell.load,
@@ -95,7 +96,8 @@ pub fn bound(
         missing: follow.missing,
         losses: reader.losses(),
         bound: bound.report(reader.stacks(), &map),
-        holds: bound.bound_ns.map(|_| exceeded.is_empty()),
+        // Where no answer was compared with it, nobody knows.
+        holds: bound.bound_ns.filter(|_| is_compared).map(|_| exceeded.is_empty()),
         responders: meter.series.iter().map(Series::answered).collect(),
         exceeded,
     })

@@ -248,7 +248,7 @@ pub(crate) fn verdicts(schema: &mut schemars::Schema) {
         {"properties": {"verdict": {"const": "pass"}, "reason": {"const": "within"}}},
         {"properties": {"verdict": {"const": "fail"}, "reason": {"enum": ["exceeded", "unanswered"]}}},
         {"properties": {"verdict": {"const": "inconclusive"}, "reason": {"enum": [
-            "unanswered", "superseded", "overrun", "unreliable", "no_samples", "too_few_samples"
+            "unanswered", "superseded", "overrun", "unreliable", "resolution", "no_samples", "too_few_samples"
         ]}}}
     ]);
     schema.insert("oneOf".into(), pairs);

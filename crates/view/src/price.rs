@@ -78,12 +78,14 @@ impl Prices {
             }
             let Some(worst) = own().max_by_key(|got| got.worst) else { continue };
             of_all.extend(own().map(|got| got.run));
+            let load = &worst.run.about.load;
+            let under_it = own().filter(|got| got.run.about.load == *load);
             kernels.push(Price {
                 flavour: cost_run.about.flavour.clone(),
                 latency_run: worst.run.run.to_string(),
-                load: worst.run.about.load.clone(),
+                load: load.clone(),
                 worst_ns: worst.worst,
-                answers: worst.answers,
+                answers: under_it.map(|got| got.answers).sum(),
                 cost_run: cost_run.run.to_string(),
                 costs: costs
                     .iter()

@@ -69,6 +69,8 @@ struct Collector {
     held: Option<Nanos>,
     is_idle: bool,
     count: u32,
+    /// The beginning of the window. What ended before is left out: a guest under load opens millions in a second.
+    window: Nanos,
     /// Each stretch with its ends and its opener.
     told: Vec<(WindowKind, Nanos, Nanos, Place)>,
     /// When the window's end was reached.
@@ -87,7 +89,7 @@ impl Collector {
             What::Irqs { masked: false, opened, .. } => {
                 if let Some((from, place)) = self.masked.take() {
                     let place = if opened == Place::Unknown { place } else { opened };
-                    self.told.push((WindowKind::IrqsOff, from, at, place));
+                    self.tell(WindowKind::IrqsOff, (from, at), place);
                 }
             }
             What::Preempt { count, opened, .. } => {
@@ -109,9 +111,15 @@ impl Collector {
             (None, true) => self.held = Some(at),
             (Some(from), false) => {
                 self.held = None;
-                self.told.push((WindowKind::PreemptOff, from, at, opened));
+                self.tell(WindowKind::PreemptOff, (from, at), opened);
             }
             _ => {}
+        }
+    }
+
+    fn tell(&mut self, kind: WindowKind, (from, until): (Nanos, Nanos), place: Place) {
+        if until > self.window {
+            self.told.push((kind, from, until, place));
         }
     }
 
@@ -141,7 +149,8 @@ pub fn stretches(ready: &Ready, find: &Reproducer, window: Window) -> Result<Str
     let (map, follow) = ready.follow(STACKS_FROM, Calls::None)?;
     let reader = Reader::new(&follow.watches).with_lazy_flag(follow.lazy);
     let last = super::earlier(find).len() as u64;
-    let shared = RefCell::new((reader, Collector::default()));
+    let collector = Collector { window: window.from, ..Collector::default() };
+    let shared = RefCell::new((reader, collector));
     let mut see = |event: &wire::Event| {
         let (reader, collector) = &mut *shared.borrow_mut();
         if let wire::Event::Mark { at, .. } = event {

@@ -174,16 +174,27 @@ fn kinds(losses: &Losses) -> Option<String> {
 /// The outcomes of the limits.
 fn verdicts(runs: &[&Manifest]) -> Vec<String> {
     let all = runs.len();
-    let of = |verdict| runs.iter().filter(|run| run.conclusion.verdict == verdict).count();
-    let some = |n: usize, alone: &str, of_one: &str, of_several: &str| match (n, all) {
-        (0, _) => None,
-        (1, 1) => Some(alone.to_owned()),
-        (1, _) => Some(format!("1 of {all} runs {of_one}.")),
-        (n, all) if n == all => Some(format!("All {all} runs {of_several}.")),
-        (n, _) => Some(format!("{n} of {all} runs {of_several}.")),
+    // A run without a limit has kept none, and leaves none open.
+    let limited = runs.iter().filter(|run| !run.conclusion.limits.is_empty()).count();
+    let of = |verdict| {
+        let is = |run: &&&Manifest| run.conclusion.verdict == verdict;
+        let counts = |run: &&&Manifest| {
+            verdict != Verdict::Inconclusive || !run.conclusion.limits.is_empty()
+        };
+        runs.iter().filter(is).filter(counts).count()
     };
-    let unlimited = runs.iter().all(|run| run.conclusion.limits.is_empty());
-    let undecided = if unlimited { 0 } else { of(Verdict::Inconclusive) };
+    let noun = if limited == all { "runs" } else { "runs with a limit" };
+    let some = |n: usize, alone: &str, of_one: &str, of_several: &str| {
+        let (all, noun) = if alone.contains("limit") { (limited, noun) } else { (all, "runs") };
+        match (n, all) {
+            (0, _) => None,
+            (1, 1) if noun == "runs" => Some(alone.to_owned()),
+            (1, 1) => Some(format!("The run with a limit {of_one}.")),
+            (1, _) => Some(format!("1 of {all} {noun} {of_one}.")),
+            (n, all) if n == all => Some(format!("All {all} {noun} {of_several}.")),
+            (n, _) => Some(format!("{n} of {all} {noun} {of_several}.")),
+        }
+    };
     let unsound = "unsound: do not use";
     let sentences = [
         some(of(Verdict::Fail), "It exceeded a limit.", "exceeded a limit", "exceeded a limit"),
@@ -193,9 +204,9 @@ fn verdicts(runs: &[&Manifest]) -> Vec<String> {
             &format!("is {unsound} its numbers"),
             &format!("are {unsound} their numbers"),
         ),
-        some(undecided, "Its limit is undecided.", "is undecided", "are undecided"),
+        some(of(Verdict::Inconclusive), "Its limit is undecided.", "is undecided", "are undecided"),
         some(of(Verdict::Pass), "It kept its limit.", "kept its limit", "kept their limits")
-            .filter(|_| of(Verdict::Pass) == all),
+            .filter(|_| of(Verdict::Pass) == limited),
     ];
     sentences.into_iter().flatten().collect()
 }

@@ -210,9 +210,10 @@ struct Series<'a> {
     columns: &'a [Column],
     /// The points of the percentile plot, in rising order and dense in the tail.
     curve: &'a [CurvePoint],
-    /// Minimum and maximum of every slice of time since measuring began, so that no maximum is lost.
+    /// Minimum and maximum of every slice of time since measuring began, so that no maximum is lost. Empty if the
+    /// results were imported, without times.
     timeline: &'a [Slice],
-    /// The worst samples, worst first.
+    /// The worst samples, worst first. Empty if the results were imported, without the numbers of samples.
     worst: &'a [Worst],
 }
 
@@ -344,7 +345,11 @@ fn run<'a>(
         evidence: manifest.evidence(),
         complete: manifest.complete,
         created: about.created,
-        series: manifest.series.iter().filter_map(|s| series(s, details)).collect(),
+        series: manifest
+            .series
+            .iter()
+            .filter_map(|summary| series(summary, details, manifest.is_imported()))
+            .collect(),
         warnings: &manifest.conclusion.warnings,
         findings: &manifest.conclusion.findings,
         configuration: configuration(manifest),
@@ -355,8 +360,16 @@ fn run<'a>(
     }
 }
 
-fn series<'a>(summary: &'a Summary, details: &'a [Details]) -> Option<Series<'a>> {
+/// The series of a run. Of an imported one nobody knows when and in which order its samples were: it has no timeline and
+/// no worst samples by their numbers.
+fn series<'a>(
+    summary: &'a Summary,
+    details: &'a [Details],
+    is_imported: bool,
+) -> Option<Series<'a>> {
     let shape = details.iter().find(|d| d.responder == summary.responder)?;
+    let (timeline, worst) =
+        if is_imported { (&[][..], &[][..]) } else { (&shape.timeline[..], &shape.worst[..]) };
     Some(Series {
         responder: summary.responder.as_str(),
         count: summary.count,
@@ -368,8 +381,8 @@ fn series<'a>(summary: &'a Summary, details: &'a [Details]) -> Option<Series<'a>
         quantiles: summary.quantiles.iter().map(|(q, n)| (q.key(), n.0)).collect(),
         columns: &shape.columns,
         curve: &shape.curve,
-        timeline: &shape.timeline,
-        worst: &shape.worst,
+        timeline,
+        worst,
     })
 }
 

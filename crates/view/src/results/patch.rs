@@ -2,7 +2,7 @@
 //! What `onset patch prove --json` prints: what preemption points of our own do.
 
 use super::Proof;
-use super::proof::median;
+use super::proof::{median, unsound};
 use crate::costs::Change;
 use bundle::Manifest;
 use sample::Nanos;
@@ -104,11 +104,15 @@ impl PatchedStretch {
 impl PatchedRung {
     /// The responders of the pairs.
     pub fn of(pairs: &[(Manifest, Manifest)]) -> Vec<PatchedRung> {
+        let is_valid = |pair: &&(Manifest, Manifest)| {
+            [&pair.0, &pair.1].into_iter().all(|run| unsound(run).is_none())
+        };
+        let pairs: Vec<&(Manifest, Manifest)> = pairs.iter().filter(is_valid).collect();
         let Some((first, _)) = pairs.first() else { return Vec::new() };
         let rung = |responder: &str| {
             let over = |side: fn(&(Manifest, Manifest)) -> &Manifest,
                         of: fn(&stats::Summary) -> Option<Nanos>| {
-                let series = pairs.iter().filter_map(|pair| {
+                let series = pairs.iter().copied().filter_map(|pair| {
                     side(pair).series.iter().find(|s| s.responder.as_str() == responder)
                 });
                 median(series.filter_map(of).map(|ns| ns.0 as f64).collect())
@@ -127,7 +131,8 @@ impl PatchedRung {
 impl PatchedCost {
     /// The costs that differ, and how many were measured.
     pub fn of(before: &Manifest, after: &Manifest) -> (Vec<PatchedCost>, u32) {
-        let all = Change::all(before, after).unwrap_or_default();
+        let are_valid = [before, after].into_iter().all(|run| unsound(run).is_none());
+        let all = Change::all(before, after).filter(|_| are_valid).unwrap_or_default();
         let differs = |change: &&Change| {
             let (before, after) = change.sizes();
             (after - before).abs() >= before * COST_CHANGE

@@ -171,6 +171,11 @@ impl ProofRow {
         pairs.absent.sort();
         pairs.absent.dedup();
         let values = both(&value);
+        let is_in_doubt = |run: &Manifest| doubt(run, goal).is_some();
+        let lost = |is: fn(bool, bool) -> bool| {
+            doubtful.iter().filter(|(a, b)| is(is_in_doubt(a), is_in_doubt(b))).count()
+        };
+        let unpaired = (lost(|a, b| !a && b), lost(|a, b| a && !b));
         let (without_ns, with_ns): (Vec<f64>, Vec<f64>) = values.iter().copied().unzip();
         let worst = |runs: &mut dyn Iterator<Item = &Manifest>| {
             let values = runs.map(|run| known(run, goal).map_or(f64::INFINITY, |(_, most)| most));
@@ -181,7 +186,7 @@ impl ProofRow {
         ProofRow {
             change,
             words,
-            latency: Paired::of(&values, SMALLEST),
+            latency: judged(&values, unpaired),
             without_ns: median(without_ns),
             with_ns: median(with_ns),
             worst_ns,
@@ -229,7 +234,9 @@ fn doubt(run: &Manifest, (responder, statistic): (&str, Statistic)) -> Option<St
     match series {
         None => Some(format!("{responder} did not answer")),
         Some(series) if !price::hides_nothing(&series.losses) => {
-            Some(format!("{} triggers have no answer", series.losses.total()))
+            let lost = series.losses.named().into_iter().filter(|(_, count)| *count > 0);
+            let lost: Vec<_> = lost.map(|(kind, count)| format!("{count} {kind}")).collect();
+            Some(format!("{responder} has {}, which may hide a longer latency", lost.join(", ")))
         }
         Some(series) if statistic.of(series).is_none() => {
             let count = series.count;
@@ -237,6 +244,22 @@ fn doubt(run: &Manifest, (responder, statistic): (&str, Statistic)) -> Option<St
         }
         Some(_) => None,
     }
+}
+
+/// What pairs say, if those that are missing do not undo it. Of `unpaired`, the first are pairs in which only the run with
+/// the change says nothing, as where it panicked: they may be rises. The others may be falls.
+fn judged(values: &[(f64, f64)], unpaired: (usize, usize)) -> Option<Paired> {
+    let mut paired = Paired::of(values, SMALLEST)?;
+    let against = match paired.effect {
+        Effect::Helps => std::iter::repeat_n((1.0, 2.0), unpaired.0),
+        Effect::Harms => std::iter::repeat_n((2.0, 1.0), unpaired.1),
+        Effect::NoEffectSeen | Effect::CannotTell { .. } => return Some(paired),
+    };
+    let all: Vec<(f64, f64)> = values.iter().copied().chain(against).collect();
+    if Paired::of(&all, SMALLEST)?.effect != paired.effect {
+        paired.effect = Effect::CannotTell { more_pairs: None };
+    }
+    Some(paired)
 }
 
 /// Between which times the statistic of a run is, over all its triggers. Nobody knows how late superseded triggers
@@ -376,6 +399,17 @@ mod tests {
         let pairs = Pairs { latencies: vec![(stalls.clone(), stalls)], ..Pairs::default() };
         let row = ProofRow::of(("a".into(), "a=1".into()), ("task", p99), pairs);
         assert_eq!((row.absent.len(), row.identical), (0, 1));
+    }
+
+    #[test]
+    fn pairs_that_only_the_change_made_unusable_count_against_it() {
+        let values = [(2.0, 1.0); 6];
+        assert_eq!(judged(&values, (0, 6)).map(|paired| paired.effect), Some(Effect::Helps));
+        let panicked = judged(&values, (6, 0)).map(|paired| paired.effect);
+        assert_eq!(panicked, Some(Effect::CannotTell { more_pairs: None }));
+        let rising = [(1.0, 2.0); 6];
+        assert_eq!(judged(&rising, (6, 0)).map(|paired| paired.effect), Some(Effect::Harms));
+        assert_eq!(judged(&[], (1, 0)), None);
     }
 
     #[test]

@@ -122,6 +122,9 @@ fn sentence(compared: &[Compared], same: bool, nobody: bool) -> String {
     if compared.is_empty() {
         return "The runs have no responder in common, so there is nothing to compare.".into();
     }
+    if compared.iter().all(|responder| responder.worst().is_none()) {
+        return "No responder has a number in both runs, so there is nothing to compare.".into();
+    }
     let first = compared.first().and_then(|c| Some((c.responder, c.worst()?)));
     match first.filter(|(_, (_, share))| *share > 0.0) {
         None => "No number of the later run is longer than in the earlier run.".into(),

@@ -105,14 +105,19 @@ impl Change {
 
     /// What changed, in the unit of the row: a throughput where operations move bytes, else what they take.
     fn told(&self) -> String {
-        let Some(longer) = self.longer() else { return "–".into() };
-        let share = match self.row.counts {
+        let Some((longer, share)) = self.longer().zip(self.share()) else { return "–".into() };
+        let text = percent(share);
+        if longer > WORSE { toned(Tone::Bad, &text) } else { text }
+    }
+
+    /// The same as a share of what was before.
+    fn share(&self) -> Option<f64> {
+        let longer = self.longer()?;
+        Some(match self.row.counts {
             Counts::Time => longer,
             // Twice the time is half the throughput.
             Counts::Bytes(_) => 1.0 / (1.0 + longer) - 1.0,
-        };
-        let text = percent(share);
-        if longer > WORSE { toned(Tone::Bad, &text) } else { text }
+        })
     }
 
     /// The instructions that an operation takes more than before, or less.
@@ -129,13 +134,14 @@ pub(super) fn compared(before: &Manifest, after: &Manifest) -> Option<(String, T
     let longer = |change: &Change| change.longer().unwrap_or(f64::NEG_INFINITY);
     changes.sort_by(|a, b| longer(b).total_cmp(&longer(a)));
     let sentence = match changes.first().filter(|change| longer(change) > 0.0) {
+        None if changes.is_empty() => "The runs have no cost in common.".into(),
         None => "No cost of the later run is greater than in the earlier run.".into(),
         Some(first) => format!(
             "The cost that grew most from the earlier to the later run is {}: {} instead of {} ({}).",
             first.row.name,
             shown(&first.after),
             shown(&first.before),
-            percent(longer(first)),
+            first.share().map_or_else(|| "–".into(), percent),
         ),
     };
     let columns = [

@@ -123,7 +123,8 @@ impl Said {
         let mut sorted = now.to_vec();
         sorted.sort_by(f64::total_cmp);
         let (least, greatest) = (sorted[0], sorted[sorted.len() - 1]);
-        let figure = self.scale.text(sorted[sorted.len() / 2]);
+        // Of an even number the lower one, as in the tables beside it.
+        let figure = self.scale.text(sorted[(sorted.len() - 1) / 2]);
         let here = format!("{}: {figure}.", self.what);
         let range = self.scale.range(least, greatest);
         Claim {
@@ -144,10 +145,12 @@ impl Said {
             Scale::Ticks | Scale::Share => v <= -self.effect,
         };
         let neither = |v: f64| !above(v) && !below(v);
+        // What is less than the smallest effect is not yet none.
+        let gone = |v: f64| v.abs() < self.effect * GONE;
         match self.expects {
             Expects::More | Expects::Exactly if all(&above) => Outcome::Alike,
             Expects::More | Expects::Exactly if all(&below) => Outcome::Changed,
-            Expects::Exactly if all(&neither) => Outcome::Changed,
+            Expects::Exactly if all(&gone) => Outcome::Changed,
             Expects::Same if all(&neither) => Outcome::Alike,
             Expects::Same if all(&above) || all(&below) => Outcome::Changed,
             _ => Outcome::NoDifference,
@@ -159,6 +162,9 @@ impl Said {
         untold(self.paper, why)
     }
 }
+
+/// Less than this share of the smallest effect is no effect at all. It is chosen.
+const GONE: f64 = 0.1;
 
 /// A load under which the worst of a kernel without RT grows by less than this factor, compared with that kernel
 /// without load, does not reach what is measured.
@@ -218,6 +224,11 @@ mod tests {
         assert_eq!(outcome(Expects::More, &[1.02, 0.98, 1.0]), Outcome::NoDifference);
         let ticks = said(Expects::Exactly, Scale::Ticks, 0.5);
         assert_eq!(ticks.told(&[0.01, 0.0, 0.02], "seeds").outcome, Outcome::Changed);
+        assert_eq!(ticks.told(&[0.41, 0.42, 0.43], "seeds").outcome, Outcome::NoDifference);
+        assert_eq!(
+            ticks.told(&[1.0, 1.4, 1.6, 9.0], "seeds").figure.as_deref(),
+            Some("1.40 ticks")
+        );
         assert_eq!(ticks.told(&[1.0, 1.01, 0.99], "seeds").outcome, Outcome::Alike);
         assert_eq!(ticks.told(&[0.01, 0.0, 0.9], "seeds").outcome, Outcome::NoDifference);
     }

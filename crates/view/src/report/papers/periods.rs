@@ -5,7 +5,9 @@
 //! onset uses the method `busy` of the probe, in user space.
 
 use super::claim::{Claim, Expects, Said, Scale};
-use super::delay::{FIRST, STATISTICS, columns, first_apart, ratio, theirs, tick_note};
+use super::delay::{
+    FIRST, STATISTICS, columns, first_apart, ratio, theirs, tick_note, told_if_reached,
+};
 use super::runs::{Mode, Repetition, Run, Runs, row, summary};
 use super::{Printed, Row, Statistic, Table, Unit};
 
@@ -82,6 +84,8 @@ pub(super) fn ticking(runs: &Runs) -> Table {
 
 /// Table 5.
 pub(super) fn under_disk(runs: &Runs) -> Table {
+    let excess = |r: &Repetition, load| r.run(Mode::None, true, load)?.excess(TWO[1].1);
+    let heavier = runs.each(|r| ratio(excess(r, "disk"), excess(r, "idle")));
     let runs = runs.under("disk");
     let seeds = runs.repetitions();
     let fifty = TWO[1].1;
@@ -92,7 +96,11 @@ pub(super) fn under_disk(runs: &Runs) -> Table {
     let both = |statistic| of(Mode::Full, false, fifty, statistic);
     let mean_of = |series| of(Mode::Full, false, series, Statistic::Mean);
     let claims = vec![
-        WHOLE_OR_NOT.told(&runs.each(|r| ratio(mean_of(TWO[2].1)(r), mean_of(fifty)(r))), seeds),
+        told_if_reached(
+            &WHOLE_OR_NOT,
+            (&runs.each(|r| ratio(mean_of(TWO[2].1)(r), mean_of(fifty)(r))), seeds),
+            &heavier,
+        ),
         MEAN_DISK.told(
             &runs.each(|r| ratio(standard(Statistic::Mean)(r), both(Statistic::Mean)(r))),
             seeds,
