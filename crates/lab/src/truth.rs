@@ -128,8 +128,8 @@ fn truth(
 struct Way {
     method: SleepMethod,
     period: Nanos,
-    /// Whether the thread makes a loop of each wake-up, as cyclictest does, and its periods are numbered after that. Our
-    /// own probe says which period it sleeps for.
+    /// Whether the thread makes a loop of each wake-up, as cyclictest does, and its periods are numbered after that.
+    /// Our own probe says which period it sleeps for.
     counts_loops: bool,
 }
 

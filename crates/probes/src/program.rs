@@ -17,8 +17,8 @@ use work::{POLL, Reaped};
 /// How long a program has to end after SIGTERM.
 const FAREWELL: Duration = Duration::from_secs(1);
 
-/// The program while it runs. When this value is dropped, or has said how the program ended, the program is gone with all
-/// that it started.
+/// The program while it runs. When this value is dropped, or has said how the program ended, the program is gone with
+/// all that it started.
 pub struct RunningProgram(Reaped);
 
 impl RunningProgram {

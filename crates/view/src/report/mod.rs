@@ -360,8 +360,8 @@ fn run<'a>(
     }
 }
 
-/// The series of a run. Of an imported one nobody knows when and in which order its samples were: it has no timeline and
-/// no worst samples by their numbers.
+/// The series of a run. Of an imported one nobody knows when and in which order its samples were: it has no timeline,
+/// and no worst samples by their numbers.
 fn series<'a>(
     summary: &'a Summary,
     details: &'a [Details],

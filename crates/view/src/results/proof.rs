@@ -246,8 +246,8 @@ fn doubt(run: &Manifest, (responder, statistic): (&str, Statistic)) -> Option<St
     }
 }
 
-/// What pairs say, if those that are missing do not undo it. Of `unpaired`, the first are pairs in which only the run with
-/// the change says nothing, as where it panicked: they may be rises. The others may be falls.
+/// What pairs say, if those that are missing do not undo it. Of `unpaired`, the first are pairs in which only the run
+/// with the change says nothing, as where it panicked: they may be rises. The others may be falls.
 fn judged(values: &[(f64, f64)], unpaired: (usize, usize)) -> Option<Paired> {
     let mut paired = Paired::of(values, SMALLEST)?;
     let against = match paired.effect {

@@ -81,8 +81,8 @@ pub(super) fn disk(runs: &Runs) -> Table {
     )
 }
 
-/// A claim that nothing differs under load, which a load that does not reach the task does not decide. `heavier` has the
-/// factors by which it does.
+/// A claim that nothing differs under load, which a load that does not reach the task does not decide. `heavier` has
+/// the factors by which it does.
 pub(super) fn told_if_reached(
     said: &Said,
     (values, repetitions): (&[f64], &'static str),
