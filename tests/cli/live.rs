@@ -25,11 +25,22 @@ fn each_latency_goes_to_a_table_where_there_is_no_terminal() {
     assert!(csv.lines().eq(cut), "{csv}\n{exported}");
     assert_eq!(csv.lines().count(), 101);
 
+    // What the generator refuses costs no table that is there.
+    let words = ["live", &place, "--period", "1ns", "--count", "50", "--csv", table];
+    lab.onset(&words).exits(2).says(&["refuses"]);
+    assert_eq!(std::fs::read_to_string(&path).expect("a table"), csv);
+    // A longer one is replaced as a whole.
+    let words = ["live", &place, "--frequency", "1kHz", "--count", "2", "--csv", table];
+    lab.onset(&words).exits(0);
+    let shorter = std::fs::read_to_string(&path).expect("a table");
+    assert_eq!(shorter.lines().count(), 5, "{shorter}");
+    assert!(shorter.lines().next() == csv.lines().next());
+
     // A file that cannot be written is said before the run starts.
     let words = ["live", &place, "--count", "50", "--csv", "/dev/null/latencies.csv"];
     lab.onset(&words).exits(69).says(&["cannot write /dev/null/latencies.csv"]);
     let (fired, _) = generator.end();
-    assert_eq!(fired.len(), 50);
+    assert_eq!(fired.len(), 52);
 }
 
 /// A terminal: what is at its two ends.

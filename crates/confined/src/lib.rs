@@ -10,8 +10,8 @@
 //! [`read`] is for a file that the user named. Links in such a path are the user's own, and are followed.
 
 use rustix::fs::{
-    AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, RenameFlags, Stat, flock, fstat, fsync,
-    mkdirat, openat, renameat, renameat_with, statat, unlinkat,
+    AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, RenameFlags, Stat, fchmod, flock, fstat,
+    fsync, mkdirat, openat, renameat, renameat_with, statat, unlinkat,
 };
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -20,6 +20,11 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
+
+/// The mode of a new file, from which the user's mask takes away.
+const EVERYBODYS: Mode = Mode::from_raw_mode(0o666);
+/// The mode of a file that its owner alone may read.
+const PRIVATE: Mode = Mode::from_raw_mode(0o600);
 
 /// An open directory. It stays the same directory, even if it is renamed.
 #[derive(Debug)]
@@ -130,7 +135,7 @@ impl Directory {
     /// # Errors
     /// Of the operating system. Anything else than a regular file is refused, without waiting for it.
     pub fn file(&self, name: impl AsRef<OsStr>) -> io::Result<File> {
-        self.opened(name.as_ref(), OFlags::RDONLY)
+        self.opened(name.as_ref(), OFlags::RDONLY, EVERYBODYS)
     }
 
     /// All of a regular file that is at most `limit` bytes long.
@@ -149,7 +154,7 @@ impl Directory {
         let name = single(name.as_ref())?;
         let flags =
             OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        Ok(openat(&self.descriptor, name, flags, Mode::from_raw_mode(0o666))?.into())
+        Ok(openat(&self.descriptor, name, flags, EVERYBODYS)?.into())
     }
 
     /// A new file with these bytes, which are made durable.
@@ -190,7 +195,21 @@ impl Directory {
     /// # Errors Of the operating system; `PermissionDenied` for a file of another user, and for a file with a second
     /// name, which could be anywhere.
     pub fn edit(&self, name: impl AsRef<OsStr>) -> io::Result<File> {
-        let file = self.opened(name.as_ref(), OFlags::RDWR | OFlags::CREATE)?;
+        self.edited(name.as_ref(), EVERYBODYS)
+    }
+
+    /// As [`edit`](Self::edit), of a file that nobody else may read: also one that was there has the mode 0600 then.
+    ///
+    /// # Errors
+    /// As [`edit`](Self::edit).
+    pub fn edit_private(&self, name: impl AsRef<OsStr>) -> io::Result<File> {
+        let file = self.edited(name.as_ref(), PRIVATE)?;
+        fchmod(&file, PRIVATE)?;
+        Ok(file)
+    }
+
+    fn edited(&self, name: &OsStr, mode: Mode) -> io::Result<File> {
+        let file = self.opened(name, OFlags::RDWR | OFlags::CREATE, mode)?;
         let stat = fstat(&file)?;
         if !is_mine(&stat) {
             return Err(refused("belongs to another user"));
@@ -271,11 +290,11 @@ impl Directory {
         Ok(fsync(&self.descriptor)?)
     }
 
-    fn opened(&self, name: &OsStr, how: OFlags) -> io::Result<File> {
+    fn opened(&self, name: &OsStr, how: OFlags, mode: Mode) -> io::Result<File> {
         let name = single(name)?;
         // Without NONBLOCK a pipe would be waited for.
         let flags = how | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let opened = openat(&self.descriptor, name, flags, Mode::from_raw_mode(0o666));
+        let opened = openat(&self.descriptor, name, flags, mode);
         let opened = opened.map_err(|e| match e {
             rustix::io::Errno::LOOP => {
                 refused("is a symbolic link, which onset does not follow here")

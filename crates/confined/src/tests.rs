@@ -125,3 +125,18 @@ fn what_is_handed_over_goes_nowhere_else_and_over_nothing() {
     assert_eq!(kind(directory.hand_over("none", &bin)), io::ErrorKind::NotFound);
     assert_eq!(fs::read_dir(root.path().join("out")).unwrap().count(), 1);
 }
+
+#[test]
+fn a_private_file_is_read_by_its_owner_alone_also_where_it_was_there() {
+    use std::os::unix::fs::PermissionsExt;
+    let (_root, directory, secret) = prepared();
+    let mode = |name: &str| directory.stat(name).unwrap().st_mode & 0o777;
+    directory.edit_private("new").unwrap();
+    fs::write(directory.at("old"), "old").unwrap();
+    fs::set_permissions(directory.at("old"), fs::Permissions::from_mode(0o644)).unwrap();
+    directory.edit_private("old").unwrap();
+    assert_eq!((mode("new"), mode("old")), (0o600, 0o600));
+    assert_eq!(directory.read("old", 10).unwrap(), b"old");
+    symlink(&secret, directory.at("link")).unwrap();
+    assert_eq!(kind(directory.edit_private("link")), io::ErrorKind::PermissionDenied);
+}

@@ -88,6 +88,9 @@ pub struct Knob {
     /// Knobs that make it pointless, or that it makes pointless.
     #[serde(default)]
     pub contradicts: Vec<String>,
+    /// Knobs whose values the kernel may change together with this one. An undo gives them back after it.
+    #[serde(default)]
+    pub moves: Vec<String>,
     /// Whether it is a boot parameter that takes no value. Its value is then the empty text.
     #[serde(default)]
     pub flag: bool,

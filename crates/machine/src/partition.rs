@@ -138,7 +138,9 @@ pub(crate) fn write(system: &System, text: &str) -> io::Result<()> {
         step(fs::create_dir(&directory))?;
     }
     if now.cpus != wanted.cpus {
-        give("onset/cpuset.cpus", &wanted.cpus)?;
+        // The kernel hears nothing of a write of no bytes, so the empty list is a line without a number.
+        let cpus = if wanted.cpus.is_empty() { "\n" } else { &wanted.cpus };
+        give("onset/cpuset.cpus", cpus)?;
     }
     give("onset/cpuset.cpus.partition", kind)
 }
@@ -156,6 +158,25 @@ mod tests {
         let shown = ["||on", "1|isolated|on", "1|isolated invalid (why)|on"];
         let shown = shown.map(|text| Partition::of(text).shown());
         assert_eq!(shown, ["none", "1", "1 (isolated invalid (why))"]);
+    }
+
+    #[test]
+    fn an_empty_list_of_cpus_is_written_as_a_line() {
+        let root = tempfile::tempdir().unwrap();
+        let system = System::below(root.path());
+        let put = |file: &str, text: &str| {
+            let path = root.path().join("sys/fs/cgroup").join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        put("cgroup.controllers", "cpuset\n");
+        put("cgroup.subtree_control", "cpuset\n");
+        put("onset/cpuset.cpus", "1-3\n");
+        put("onset/cpuset.cpus.partition", "isolated\n");
+        write(&system, "|member|on").unwrap();
+        let cpus = root.path().join("sys/fs/cgroup/onset/cpuset.cpus");
+        assert_eq!(fs::read_to_string(cpus).unwrap(), "\n");
+        assert_eq!(read(&system).unwrap(), "|member|on");
     }
 
     #[test]

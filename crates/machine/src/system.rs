@@ -312,12 +312,18 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
         Err(_) => Permissions::from_mode(0o644),
     };
     let _ = fs::remove_file(&new);
-    let mut file = File::create_new(&new)?;
+    let mut file = private(&new)?;
     file.write_all(text.as_bytes())?;
     file.set_permissions(mode)?;
     file.sync_all()?;
     fs::rename(&new, path)?;
     sync_directory_of(path)
+}
+
+/// A new file that nobody else may read: its text may be that of a file whose mode is narrower than the one that the
+/// user's mask makes.
+fn private(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
 }
 
 fn remove(path: &Path) -> io::Result<()> {
@@ -400,6 +406,13 @@ mod tests {
             assert!(why.contains("no file of the kernel"), "{why}");
         }
         assert_eq!(fs::read_to_string(&path).unwrap(), "a");
+    }
+
+    #[test]
+    fn nobody_else_may_read_a_file_before_it_has_the_mode_of_the_one_that_it_replaces() {
+        let root = tempfile::tempdir().unwrap();
+        let file = private(&root.path().join("file")).unwrap();
+        assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
     }
 
     #[test]

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Changes a machine by a plan, and undoes that, by a journal. One process at a time.
 
+mod moved;
+
 use crate::boot::{self, Parameters};
 use crate::journal::{self, Journal, JournalError, Record};
 use crate::lock::Lock;
@@ -62,9 +64,10 @@ pub struct Applied {
 /// What became of a knob that was to be changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It was changed in so many places. The kernel refused the others, of which the texts say where and why.
+    /// It was changed in so many places. The kernel refused the others, of which the texts say where and why. Without a
+    /// refused place, at least one was changed.
     Changed {
-        /// How many places were changed.
+        /// How many places were changed; 0 where all but the refused ones had the value already.
         places: usize,
         /// What was refused.
         refused: Vec<String>,
@@ -102,7 +105,7 @@ impl Tuning {
         check_machine(&system, directory, journal.records())?;
         // A reboot has taken them back. Their old values are none that this boot has to get.
         let (boot, open) = (system.identity().0, open_changes(journal.records()).0);
-        let gone = open.iter().filter(|c| !c.place.persists() && c.boot != boot);
+        let gone = open.iter().filter(|change| !is_of(&boot, change));
         let gone: Vec<u64> = gone.map(|change| change.number).collect();
         for number in &gone {
             journal.add(Record::Settled { number: *number })?;
@@ -118,6 +121,11 @@ impl Tuning {
     /// How many bytes of a half record were cut off the journal.
     pub fn torn(&self) -> usize {
         self.journal.torn()
+    }
+
+    /// How many changes are in the journal that nobody has taken back.
+    pub fn changed(&self) -> usize {
+        open_changes(self.journal.records()).0.len()
     }
 
     /// Carries a plan out. A knob that is refused stays as it was, and the others go on.
@@ -205,15 +213,24 @@ impl Tuning {
             State::Booted(_) => return Fate::Refused("it is a boot parameter".into()),
         };
         let reads = change.knob.reads;
-        let other: Vec<Setting> =
-            spots.into_iter().filter(|spot| !reads.is_same(&spot.text, &change.value)).collect();
+        let (already, other): (Vec<Setting>, Vec<Setting>) =
+            spots.into_iter().partition(|spot| reads.is_same(&spot.text, &change.value));
         if other.is_empty() {
             return Fate::Already;
         }
-        let (first, mut places, mut refused) = (self.next_number(), 0, Vec::new());
+        let first = self.next_number();
+        let moved = match self.moved(change, cpus) {
+            Ok(moved) => moved,
+            Err(why) => {
+                let back = undo::take_back(&self.system, &mut self.journal, first);
+                return Fate::Refused(with_remains(why, &back));
+            }
+        };
+        let (mut places, mut alike, mut refused) = (0, already.len(), Vec::new());
         for spot in other {
             match self.spot(change, spot.place) {
-                Ok(is_changed) => places += usize::from(is_changed),
+                Ok(true) => places += 1,
+                Ok(false) => alike += 1,
                 Err(why) if change.knob.each => refused.push(why),
                 Err(why) => {
                     let back = undo::take_back(&self.system, &mut self.journal, first);
@@ -221,9 +238,10 @@ impl Tuning {
                 }
             }
         }
-        match places {
-            0 if refused.is_empty() => Fate::Already,
-            0 => Fate::Refused(refused.join("; ")),
+        self.moved_to(moved);
+        match (places, alike) {
+            (0, 0) => Fate::Refused(refused.join("; ")),
+            (0, _) if refused.is_empty() => Fate::Already,
             _ => Fate::Changed { places, refused },
         }
     }
@@ -374,7 +392,7 @@ impl Tuning {
 }
 
 /// What is changed in a journal, without taking it: the changes that nobody has settled, in order, with what each place
-/// holds now.
+/// holds now. What a reboot has taken back is not among them.
 ///
 /// # Errors
 /// As [`Tuning::begin`], but for a process that is at work.
@@ -385,8 +403,10 @@ pub fn status(
     let Some(read) = Journal::look(directory)? else { return Ok(Vec::new()) };
     check_machine(system, directory, &read.records)?;
     let (changes, mut read_back) = open_changes(&read.records);
+    let boot = system.identity().0;
     Ok(changes
         .into_iter()
+        .filter(|change| is_of(&boot, change))
         .map(|mut change| {
             let now = system.read(&change.place).ok().flatten();
             // What onset wrote to a file of the running kernel is a value. A menu is what GRUB made of onset's files.
@@ -406,6 +426,11 @@ pub fn entry(system: &System) -> Vec<(String, bool)> {
     let (entry, line) = (boot::of_entry(system), Parameters::of(&line));
     let is_booted = |(name, value): (&str, &str)| line.value(name) == Some(value);
     entry.words().map(|word| (Parameters::word(word), is_booted(word))).collect()
+}
+
+/// Whether a change may still be in effect at this boot.
+fn is_of(boot: &str, change: &journal::Change) -> bool {
+    change.place.persists() || change.boot == boot
 }
 
 fn check_machine(system: &System, directory: &Path, records: &[Record]) -> Result<(), TuneError> {

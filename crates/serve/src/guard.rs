@@ -141,7 +141,7 @@ pub async fn check(State(door): State<Arc<Door>>, mut request: Request, next: Ne
 fn refusal(headers: &HeaderMap, door: &Door) -> Option<&'static str> {
     let said = |name: &HeaderName| headers.get(name).map(|value| value.to_str().unwrap_or(""));
     let ours = match &door.token {
-        None => vec![door.address.to_string(), format!("localhost:{}", door.address.port())],
+        None => own_names(door.address),
         // The machine has names that nobody knows here. Another site does not know the token.
         Some(_) => said(&HOST).map(str::to_owned).into_iter().collect(),
     };
@@ -157,6 +157,15 @@ fn refusal(headers: &HeaderMap, door: &Door) -> Option<&'static str> {
         None | Some("same-origin" | "none") => None,
         Some(_) => Some("another site may not speak to this page\n"),
     }
+}
+
+/// What a browser calls an address of this machine. Of the port that `http` has anyway it may say nothing.
+fn own_names(address: SocketAddr) -> Vec<String> {
+    let mut names = vec![address.to_string(), format!("localhost:{}", address.port())];
+    let short = names.iter().filter_map(|name| name.strip_suffix(":80").map(str::to_owned));
+    let short: Vec<String> = short.filter(|_| address.port() == 80).collect();
+    names.extend(short);
+    names
 }
 
 #[cfg(test)]
@@ -187,6 +196,23 @@ mod tests {
         assert!(!refused("localhost:7080", &[(ORIGIN, "http://localhost:7080")]));
         assert!(!refused("127.0.0.1:7080", &[(SITE, "same-origin")]));
         assert!(!refused("127.0.0.1:7080", &[(SITE, "none")]));
+    }
+
+    #[test]
+    fn at_the_port_of_http_a_browser_names_none() {
+        for (address, host) in [("127.0.0.1:80", "127.0.0.1"), ("[::1]:80", "[::1]")] {
+            let door = Door { address: address.parse().expect("an address"), token: None };
+            for host in [host, "localhost", address, "localhost:80"] {
+                assert!(!refused_at(&door, host, &[]), "{host}");
+                let origin = format!("http://{host}");
+                assert!(!refused_at(&door, host, &[(ORIGIN, &origin)]), "{host}");
+            }
+            for host in ["evil.example", "evil.example:80", "127.0.0.1:81", "localhost:"] {
+                assert!(refused_at(&door, host, &[]), "{host}");
+            }
+        }
+        // 7080 ends in the same digits.
+        assert!(refused("127.0.0.1:70", &[]) && refused("localhost", &[]));
     }
 
     #[test]

@@ -2,6 +2,8 @@
 //! The live generator of the page. One conversation at a time goes on in a thread of its own; every page that is open
 //! is told how it stands. A page that does not read is told later, and holds up nobody.
 
+mod place;
+
 use crate::State;
 use crate::edges::{EdgesTold, Latest};
 use crate::metrics::Counted;
@@ -245,7 +247,8 @@ pub async fn events(shared: State) -> Sse<impl Stream<Item = Result<Event, Infal
 
 /// `/api/live/start`: connects to a generator, sets it and starts a run.
 pub async fn start(shared: State, Json(asked): Json<Asked>) -> Result<(), (StatusCode, String)> {
-    let wanted = asked.wanted().map_err(|why| (StatusCode::BAD_REQUEST, why + "\n"))?;
+    let wanted = place::check(&asked.place).and_then(|()| asked.wanted());
+    let wanted = wanted.map_err(|why| (StatusCode::BAD_REQUEST, why + "\n"))?;
     let mut talk = shared.live.talk.lock().unwrap_or_else(PoisonError::into_inner);
     if talk.as_ref().is_some_and(|talk| !talk.thread.is_finished()) {
         return Err((StatusCode::CONFLICT, "a run goes on; stop it first\n".into()));

@@ -182,6 +182,7 @@ fn a_generator_that_is_not_there_is_told_to_the_page_and_bad_words_to_who_sent_t
     assert_eq!(served.get("/api/live/log.csv").0, 409);
     for (body, says) in [
         ("{\"place\":\"x:1\",\"frequency\":\"2\"}", "as in 16Hz"),
+        ("{\"place\":\"/dev/null\"}", "is no place of a generator"),
         ("{\"place\":\"x:1\",\"duty\":\"200%\"}", "as in 10%"),
         ("{\"place\":\"x:1\",\"responders\":[\"nobody\"]}", "known are hardirq"),
     ] {

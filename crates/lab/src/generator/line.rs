@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The TCP line between a generator and its host. One host at a time is served, and nobody waits for it: reading and
 //! writing take what there is.
+//!
+//! Whoever calls is no host before it has said `identify`: `callers.rs`.
 
 use super::Generator;
+use super::callers::Callers;
 use crate::Error;
 use sample::Nanos;
 use std::io::{ErrorKind, Read, Write};
@@ -15,6 +18,7 @@ const TAKEN_MAX: usize = 64 * 1024;
 /// A line on which a generator listens.
 pub struct Line {
     listener: TcpListener,
+    callers: Callers,
     host: Option<Host>,
     begun: Instant,
 }
@@ -44,7 +48,7 @@ impl Line {
     /// Those of [`loopback::listen`](crate::loopback::listen).
     pub fn listen(address: SocketAddr) -> Result<Line, Error> {
         let listener = crate::loopback::listen(address)?;
-        Ok(Line { listener, host: None, begun: Instant::now() })
+        Ok(Line { listener, callers: Callers::default(), host: None, begun: Instant::now() })
     }
 
     /// Where it listens.
@@ -71,13 +75,16 @@ impl Line {
         if let Ok((stream, from)) = self.listener.accept() {
             let is_ready = stream.set_nonblocking(true).and(stream.set_nodelay(true)).is_ok();
             if is_ready {
-                // The one before may be gone without a word, as a machine that sleeps is.
-                let before = self.host.replace(Host { stream, heard: Vec::new() });
-                if before.is_some() {
-                    generator.disconnected();
-                }
-                told(before.map_or(Happened::Came(from), |_| Happened::Replaced(from)));
+                self.callers.add(stream, from);
             }
+        }
+        if let Some((stream, from, heard)) = self.callers.identified() {
+            // The one before may be gone without a word, as a machine that sleeps is.
+            let before = self.host.replace(Host { stream, heard });
+            if before.is_some() {
+                generator.disconnected();
+            }
+            told(before.map_or(Happened::Came(from), |_| Happened::Replaced(from)));
         }
         let now = self.now();
         let Some(host) = &mut self.host else { return };
@@ -96,7 +103,11 @@ impl Host {
         let mut taken = 0;
         loop {
             // What the generator has not taken waits here, and the rest waits in the line.
-            let read = if self.heard.is_empty() { self.read() } else { Some(0) };
+            let read = if self.heard.is_empty() {
+                read(&mut self.stream, &mut self.heard)
+            } else {
+                Some(0)
+            };
             let Some(read) = read else { return false };
             let mut rest = self.heard.as_slice();
             generator.hear(&mut rest, now);
@@ -112,19 +123,6 @@ impl Host {
         }
     }
 
-    /// How many bytes came; `None` where the host is gone.
-    fn read(&mut self) -> Option<usize> {
-        let mut bytes = [0; 4096];
-        match self.stream.read(&mut bytes) {
-            Ok(0) => None,
-            Ok(read) => {
-                self.heard.extend_from_slice(&bytes[..read]);
-                Some(read)
-            }
-            Err(e) => is_passing(&e).then_some(0),
-        }
-    }
-
     /// Whether the host is still there.
     fn say(&mut self, generator: &mut Generator<'_>) -> bool {
         let mut is_there = true;
@@ -136,6 +134,19 @@ impl Host {
             }
         });
         is_there
+    }
+}
+
+/// Adds what came to `heard`, and says how many bytes that were; `None` where the other end is gone.
+pub(super) fn read(stream: &mut TcpStream, heard: &mut Vec<u8>) -> Option<usize> {
+    let mut bytes = [0; 4096];
+    match stream.read(&mut bytes) {
+        Ok(0) => None,
+        Ok(read) => {
+            heard.extend_from_slice(&bytes[..read]);
+            Some(read)
+        }
+        Err(e) => is_passing(&e).then_some(0),
     }
 }
 

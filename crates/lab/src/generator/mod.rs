@@ -8,6 +8,7 @@
 //! Time passes in the guest only while a run goes on, and never faster than outside: an instant is commanded only when
 //! it has come outside, too. A busy guest comes to it later.
 
+mod callers;
 #[cfg(any(test, feature = "examples"))]
 pub mod fake;
 mod line;

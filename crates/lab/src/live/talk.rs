@@ -17,12 +17,39 @@ const WAIT: Duration = Duration::from_millis(20);
 /// How long a generator that was told to stop may say nothing new.
 const END: Duration = Duration::from_secs(10);
 
+/// How long a generator that was told to stop may say something new. It waits for answers for its grace, 100 ms unless
+/// somebody set another one, which a busy guest takes ten times as long for. Whoever has asked to end is not kept
+/// waiting by a generator that does not obey.
+const LAST: Duration = Duration::from_secs(60);
+
 /// A conversation that goes on.
 pub struct Talk {
     live: Live,
     record: Option<Record>,
-    /// Since when the run is to stop, and its generator has said nothing new.
-    ends: Option<Instant>,
+    /// Of a run that is to stop.
+    ends: Option<Ends>,
+}
+
+/// Since when a run is to stop.
+#[derive(Clone, Copy)]
+struct Ends {
+    /// When its generator was told.
+    told: Instant,
+    /// When its generator last said something new, or was told.
+    heard: Instant,
+}
+
+impl Ends {
+    /// What a generator is at fault with that has not stopped yet.
+    fn fault(self, now: Instant) -> Option<&'static str> {
+        if now.duration_since(self.heard) > END {
+            Some("the generator was told to stop, and does not say that it has")
+        } else if now.duration_since(self.told) > LAST {
+            Some("the generator was told to stop, and goes on")
+        } else {
+            None
+        }
+    }
 }
 
 /// How a conversation stands.
@@ -107,7 +134,7 @@ impl Talk {
             self.record.as_mut().map_or(Ok(()), |record| record.observe(&observation))?;
             each(observation);
         }
-        let Some(since) = &mut self.ends else {
+        let Some(ends) = &mut self.ends else {
             let is_running = self.live.is_running();
             return Ok(if is_running { Standing::Running } else { Standing::Ended });
         };
@@ -116,13 +143,12 @@ impl Talk {
         }
         // Time still goes on there.
         if self.live.elapsed() > before {
-            *since = Instant::now();
+            ends.heard = Instant::now();
         }
-        if since.elapsed() > END {
-            let why = "the generator was told to stop, and does not say that it has";
-            return Err(Error::Generator(why.into()));
+        match ends.fault(Instant::now()) {
+            Some(why) => Err(Error::Generator(why.into())),
+            None => Ok(Standing::Stopping),
         }
-        Ok(Standing::Stopping)
     }
 
     /// Has the run stop; again changes nothing. Also where the user has asked this work to stop: the last answers are
@@ -134,7 +160,8 @@ impl Talk {
         if self.ends.is_some() {
             return Ok(());
         }
-        self.ends = Some(Instant::now());
+        let now = Instant::now();
+        self.ends = Some(Ends { told: now, heard: now });
         Cancel::default().during(|| self.live.stop())
     }
 
@@ -181,5 +208,23 @@ fn fault(stopped: &Stopped) -> Option<String> {
         Ended::ClockEnds => {
             Some("the run ended because the generator's clock would have ended".into())
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_generator_that_does_not_stop_is_left_whether_it_is_silent_or_not() {
+        let told = Instant::now();
+        let fault = |heard: Duration, now: Duration| {
+            Ends { told, heard: told + heard }.fault(told + now).unwrap_or("none")
+        };
+        let moment = Duration::from_millis(1);
+        assert_eq!(fault(Duration::ZERO, END), "none");
+        assert!(fault(Duration::ZERO, END + moment).ends_with("does not say that it has"));
+        assert_eq!(fault(LAST, LAST), "none");
+        assert!(fault(LAST, LAST + moment).ends_with("goes on"));
     }
 }

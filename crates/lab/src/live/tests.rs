@@ -175,6 +175,29 @@ fn a_second_host_takes_the_place_of_the_first_and_finds_its_run() {
 }
 
 #[test]
+fn who_calls_and_is_no_host_takes_no_place_and_starts_nothing() {
+    let served = Served::new(Fake::default());
+    let mut live = host(&served);
+    start(&mut live, 1_000_000, u64::MAX);
+    let mut page = TcpStream::connect(served.address).expect("it listens");
+    let mut body = vec![0];
+    for command in [Command::Identify { oldest: VERSION, newest: VERSION }, Command::Stop] {
+        body.extend_from_slice(command.encode(1, &mut [0; STUFFED_MAX]));
+    }
+    let head = format!("POST / HTTP/1.1\r\nContent-Length: {}\r\n\r\n", body.len());
+    page.write_all(&[head.as_bytes(), &body].concat()).expect("it takes it");
+    assert!(!matches!(page.read(&mut [0]), Ok(1..)), "it is answered");
+    let before = live.triggers();
+    while live.triggers() < before + 20 {
+        live.listen(WAIT).expect("it goes on");
+    }
+    live.stop().expect("it is still the host");
+    to_the_end(&mut live);
+    let (_, happened) = served.end();
+    assert!(!happened.iter().any(|what| matches!(what, Happened::Replaced(_))), "{happened:?}");
+}
+
+#[test]
 fn a_generator_that_is_switched_off_tells_its_host_how_the_run_ended() {
     let served = Served::new(Fake::default());
     let mut live = host(&served);
@@ -223,10 +246,12 @@ fn a_host_that_talks_nonsense_or_reads_nothing_slows_nobody() {
     let served = Served::new(Fake::default());
     let mut hostile = TcpStream::connect(served.address).expect("it listens");
     let mut bytes = 0x9e37_79b9_7f4a_7c15_u64;
-    for _ in 0..20_000 {
+    let is_hung_up = (0..20_000).any(|_| {
         bytes = bytes.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        hostile.write_all(&bytes.to_be_bytes()).expect("it takes all");
-    }
+        hostile.write_all(&bytes.to_be_bytes()).is_err()
+    });
+    // The end of the line, or that there is none any more.
+    assert!(is_hung_up || !matches!(hostile.read(&mut [0]), Ok(1..)));
     drop(hostile);
     let mut live = host(&served);
     // It does not read meanwhile: the generator comes to its end all the same, and says what was lost.

@@ -2,7 +2,8 @@
 //! The journal of changes: a file that says what was changed, and is durable before the change is made.
 //!
 //! The directory holds `journal`, as long as something is changed; `journal.closed`, the one before; and `lock`, which
-//! one process at a time has locked.
+//! one process at a time has locked. The journal holds the old texts of files that others may not read, as a boot menu
+//! with hashes of passwords. So nobody else may read it.
 
 mod record;
 
@@ -119,16 +120,20 @@ impl Journal {
     /// All kinds.
     pub fn open(path: &Path) -> Result<Journal, JournalError> {
         let io = |error| JournalError::Io { path: path.into(), error };
-        make(path).map_err(io)?;
+        make(path, 0o700).map_err(io)?;
         let directory = Directory::open(path).map_err(io)?;
         if !directory.is_guarded() {
             return Err(JournalError::Shared { path: path.into() });
         }
-        let lock = directory.edit(LOCK).and_then(Lock::take).map_err(io)?;
+        let lock = directory.edit_private(LOCK).and_then(Lock::take).map_err(io)?;
         let _lock = lock.map_err(|process| JournalError::Busy { path: path.into(), process })?;
         let (file, read) = (None, Read::default());
         let mut journal = Journal { directory, _lock, file, read, torn: 0, half: None };
         journal.load()?;
+        // An older onset closed it with the mode of any file.
+        if journal.directory.has(CLOSED) {
+            journal.directory.edit_private(CLOSED).map_err(io)?;
+        }
         Ok(journal)
     }
 
@@ -136,7 +141,7 @@ impl Journal {
         if !self.directory.has(NAME) {
             return Ok(());
         }
-        let mut file = self.directory.edit(NAME).map_err(|e| self.io(e))?;
+        let mut file = self.directory.edit_private(NAME).map_err(|e| self.io(e))?;
         let copy = file.try_clone().map_err(|e| self.io(e))?;
         let bytes = confined::bounded(copy, BYTES_MAX).map_err(|e| self.io(e))?;
         self.read = self.understood(&bytes)?;
@@ -197,7 +202,7 @@ impl Journal {
 
     fn begin(&mut self) -> io::Result<()> {
         if self.file.is_none() {
-            self.file = Some(self.directory.edit(NAME)?);
+            self.file = Some(self.directory.edit_private(NAME)?);
         }
         self.append(Record::Journal { version: VERSION })?;
         self.directory.sync()
@@ -240,16 +245,17 @@ fn explained(path: PathBuf, unusable: Unusable) -> JournalError {
     }
 }
 
-/// Makes a directory and those above it, durably.
-fn make(path: &Path) -> io::Result<()> {
+/// Makes a directory with this mode, and those above it, durably.
+fn make(path: &Path, mode: u32) -> io::Result<()> {
     if path.is_dir() {
         return Ok(());
     }
     if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-        make(parent)?;
+        // Other things than a journal may be put beside it.
+        make(parent, 0o755)?;
     }
     // Not writable for the group, whatever the user's mask says.
-    match DirBuilder::new().mode(0o755).create(path) {
+    match DirBuilder::new().mode(mode).create(path) {
         Err(e) if e.kind() == ErrorKind::AlreadyExists => Ok(()),
         made => made.and_then(|()| sync_directory_of(path)),
     }

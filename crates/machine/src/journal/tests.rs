@@ -177,3 +177,23 @@ fn damage_in_the_middle_is_refused_with_its_line_and_a_remedy() {
     }
     assert_eq!(std::fs::read(root.path().join(NAME)).unwrap(), bytes);
 }
+
+#[test]
+fn nobody_else_may_read_a_journal_also_one_of_an_older_onset() {
+    use std::os::unix::fs::PermissionsExt;
+    let root = directory();
+    let place = root.path().join("a/journal");
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let mut journal = Journal::open(&place).unwrap();
+    journal.add(change(1, "1\n")).unwrap();
+    assert_eq!([NAME, LOCK].map(|name| mode(&place.join(name))), [0o600, 0o600]);
+    assert_eq!(mode(&place), 0o700);
+    journal.close().unwrap();
+    std::fs::copy(place.join(CLOSED), place.join(NAME)).unwrap();
+    for name in [NAME, CLOSED] {
+        let open = std::fs::Permissions::from_mode(0o644);
+        std::fs::set_permissions(place.join(name), open).unwrap();
+    }
+    drop(Journal::open(&place).unwrap());
+    assert_eq!([NAME, CLOSED].map(|name| mode(&place.join(name))), [0o600, 0o600]);
+}

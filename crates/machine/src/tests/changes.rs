@@ -164,7 +164,53 @@ fn what_the_kernel_refuses_for_single_files_is_named_and_the_others_change() {
         refused[0].contains("/proc/irq/1/smp_affinity_list does not take \"0-2\""),
         "{refused:?}"
     );
+    // What has the value has it still, so the knob is not refused.
+    let Fate::Changed { places, refused } = prepared.fate("irq.smp_affinity") else { panic!() };
+    assert_eq!((places, refused.len()), (0, 1));
     assert_eq!(ends(&prepared.undo()), [End::Restored, End::Restored]);
+}
+
+#[test]
+fn a_knob_that_the_kernel_refuses_for_all_files_is_refused() {
+    let prepared = Prepared::new();
+    for irq in prepared.system().matching("/proc/irq/*/smp_affinity_list") {
+        prepared.link(&irq, CLOSED);
+    }
+    assert!(matches!(prepared.fate("irq.smp_affinity"), Fate::Refused(_)));
+}
+
+/// Where the driver of the frequency follows the governor: the file of CPU 0's governor is that of its preference.
+#[test]
+fn an_undo_gives_back_what_the_kernel_changed_together_with_a_knob() {
+    let file = |name: &str| format!("/sys/devices/system/cpu/cpu0/cpufreq/{name}");
+    let (governor, preference) = (file("scaling_governor"), file("energy_performance_preference"));
+    let (prepared, follows) = (Prepared::new(), "balance_performance\n");
+    prepared.link(&governor, prepared.path(&preference).to_str().unwrap());
+    let plan = ["scaling_governor=performance", "energy_performance_preference=performance"];
+    assert_eq!(prepared.apply(&plan)[0].fate, changed(3));
+    assert_eq!(prepared.text(&preference), "performance");
+    // Now the kernel gives back the governor alone.
+    fs::remove_file(prepared.path(&governor)).unwrap();
+    prepared.put(&governor, "performance");
+    let undone = prepared.undo();
+    assert!(ends(&undone).iter().all(|end| *end == End::Restored), "{undone:?}");
+    assert_eq!([prepared.text(&governor), prepared.text(&preference)], [follows, follows]);
+    let at = |name: &str| {
+        let path = Spot::Kernel(file(name));
+        undone.ended.iter().position(|ended| ended.change.place == path).unwrap()
+    };
+    assert!(at("scaling_governor") < at("energy_performance_preference"));
+    assert!(Journal::look(&prepared.journal()).unwrap().is_none());
+    // Where nothing followed, nothing is left to undo but the governor.
+    assert_eq!(prepared.fate("scaling_governor=powersave"), changed(2));
+    assert_eq!(prepared.undo().ended.len(), 2);
+}
+
+#[test]
+fn the_preference_is_proposed_before_the_governor_that_changes_it() {
+    let plan = Plan::proposed(&Prepared::new().looks());
+    let at = |name: &str| plan.changes().iter().position(|c| c.knob.name == name).unwrap();
+    assert!(at("energy_performance_preference") < at("scaling_governor"));
 }
 
 #[test]

@@ -90,7 +90,7 @@ fn names_are_unique_and_those_that_a_knob_names_exist() {
     let names: BTreeSet<&str> = knobs().iter().map(|knob| knob.name.as_str()).collect();
     assert_eq!(names.len(), knobs().len());
     for knob in knobs() {
-        for other in knob.needs.iter().chain(&knob.contradicts) {
+        for other in knob.needs.iter().chain(&knob.contradicts).chain(&knob.moves) {
             assert!(names.contains(other.as_str()), "{} names {other}", knob.name);
             assert_ne!(*other, knob.name);
         }

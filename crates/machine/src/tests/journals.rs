@@ -96,3 +96,27 @@ fn who_writes_another_journal_waits_for_the_same_machine() {
     drop(busy);
     assert!(Tuning::begin(prepared.system(), &other).is_ok());
 }
+
+#[test]
+fn how_much_is_changed_is_known_to_who_has_the_journal() {
+    let prepared = Prepared::new();
+    assert_eq!(prepared.begin().changed(), 0);
+    prepared.apply(&["vm.swappiness=10", "vm.stat_interval=120"]);
+    assert_eq!(prepared.begin().changed(), 2);
+    prepared.undo();
+    assert_eq!(prepared.begin().changed(), 0);
+}
+
+#[test]
+fn what_a_reboot_has_taken_back_is_not_in_the_status() {
+    let prepared = Prepared::new();
+    assert_eq!(prepared.fate("threadirqs"), Fate::NextBoot);
+    prepared.apply(&["vm.swappiness=10"]);
+    let places = || -> Vec<bool> {
+        let seen = status(&prepared.system(), &prepared.journal()).unwrap();
+        seen.iter().map(|(change, _)| change.place.persists()).collect()
+    };
+    assert_eq!(places(), [true, true, true, false]);
+    prepared.put("/proc/sys/kernel/random/boot_id", "another\n");
+    assert_eq!(places(), [true, true, true]);
+}

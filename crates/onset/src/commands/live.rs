@@ -29,12 +29,13 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
             "the generator is in the middle of a run, whose settings are fixed: give the command without them to watch that run",
         ));
     }
-    let mut table = arguments.csv.as_deref().map(|path| Table::create(path, &live)).transpose()?;
+    let mut table = arguments.csv.as_deref().map(|path| Table::open(path, &live)).transpose()?;
     let store = arguments.record.then(|| store(&arguments.store.store));
     let recorded = store.as_ref().map(|store| (store.root(), &SystemClock as &dyn Issuer));
     let (mut talk, note) = Talk::begin(live, &wanted, recorded)?;
     note.iter().for_each(|note| tell!("{note}"));
-    let followed = follow(&mut talk, arguments, &mut table);
+    let begun = table.iter_mut().try_for_each(Table::begin);
+    let followed = begun.and_then(|()| follow(&mut talk, arguments, &mut table));
     conclude(&mut talk, arguments, followed)
 }
 
@@ -60,13 +61,22 @@ struct Table<'a> {
 }
 
 impl<'a> Table<'a> {
-    /// A file with the head alone.
-    fn create(path: &'a Path, live: &Live) -> Result<Table<'a>, Failure> {
+    /// A file that can be written, with what it holds already: the generator may still refuse the run.
+    fn open(path: &'a Path, live: &Live) -> Result<Table<'a>, Failure> {
         let names = live.channels().iter().map(|channel| channel.responder.name()).collect();
-        let file = File::create(path).map_err(|e| cannot_write(path, &e))?;
-        let mut table = Table { path, file, names, lines: table::HEAD.into() };
-        table.write()?;
-        Ok(table)
+        let opened = File::options().write(true).create(true).truncate(false).open(path);
+        let file = opened.map_err(|e| cannot_write(path, &e))?;
+        Ok(Table { path, file, names, lines: String::new() })
+    }
+
+    /// Replaces what it holds by the head of a table.
+    fn begin(&mut self) -> Result<(), Failure> {
+        // A pipe or a terminal has no length.
+        let is_file = self.file.metadata().is_ok_and(|about| about.is_file());
+        let cut = if is_file { self.file.set_len(0) } else { Ok(()) };
+        cut.map_err(|e| cannot_write(self.path, &e))?;
+        self.lines = table::HEAD.into();
+        self.write()
     }
 
     fn take(&mut self, observation: &Observation) {

@@ -35,8 +35,9 @@ pub fn run(json: bool, shards: Option<&Path>, sees: Option<&str>) -> Result<Exit
         memory(),
         processors(),
     ];
-    let online: Vec<u32> =
-        (0..std::thread::available_parallelism().map_or(1, usize::from) as u32).collect();
+    // Not those of this command alone: isolated CPUs, which are not among them, are the ones to be measured.
+    // Without /sys there is one CPU at least.
+    let online = rt::online_cpus().unwrap_or_else(|_| vec![0]);
     let latency = latency::checks(&probes::context::read(&online));
     let doctor = Doctor::of(&checks, &latency);
     if json {

@@ -165,8 +165,10 @@ impl<'a> Blocks<'a> {
         what: impl FnOnce() -> T,
     ) -> Result<Result<T, String>, Failure> {
         let mut tuning = Tuning::begin(System::below("/"), self.journal)?;
+        // Since the proof began, or between two blocks, somebody else may have changed something by this journal.
+        empty(self.journal, tuning.changed())?;
         let applied = tuning.apply(&change.plan, self.cpus)?;
-        let done = match applied.iter().find_map(refusal) {
+        let done = match refusal(&applied) {
             Some(why) => Err(why),
             None => Ok(what()),
         };
@@ -191,19 +193,34 @@ impl<'a> Blocks<'a> {
     }
 }
 
-/// Why a block cannot be measured with a knob.
-fn refusal(Applied { knob, value, fate }: &Applied) -> Option<String> {
-    match fate {
-        Fate::Changed { .. } => None,
-        Fate::Already => Some(format!("{knob} has the value {value} already")),
+/// Why a block cannot be measured with a plan: a knob of it is refused, or it changes nothing.
+fn refusal(applied: &[Applied]) -> Option<String> {
+    let refused = |Applied { knob, fate, .. }: &Applied| match fate {
+        Fate::Changed { .. } | Fate::Already => None,
         Fate::Refused(why) => Some(format!("{knob}: {why}")),
         Fate::NextBoot | Fate::Entry(_) => Some(format!("{knob} takes effect at the next boot")),
+    };
+    if let Some(why) = applied.iter().find_map(refused) {
+        return Some(why);
     }
+    // The plan of the control is empty, and changes nothing by intent. A knob may have its value by another knob of the
+    // plan.
+    let is_already = |applied: &&Applied| {
+        matches!(applied.fate, Fate::Already | Fate::Changed { places: 0, .. })
+    };
+    let already: Vec<&Applied> = applied.iter().filter(is_already).collect();
+    let Applied { knob, value, .. } = *already.first()?;
+    let is_nothing_changed = already.len() == applied.len();
+    is_nothing_changed.then(|| format!("{knob} has the value {value} already"))
 }
 
 /// Refuses a journal with changes: an undo after a block would take them back, too.
 pub fn check_journal(journal: &Path) -> Result<(), Failure> {
-    match machine::status(&System::below("/"), journal)?.len() {
+    empty(journal, machine::status(&System::below("/"), journal)?.len())
+}
+
+fn empty(journal: &Path, changes: usize) -> Result<(), Failure> {
+    match changes {
         0 => Ok(()),
         n => Err(Failure::unavailable(format!(
             "the journal in {} has {n} changes, and a proof needs an empty one; take them back with onset tune undo, or \
@@ -234,4 +251,34 @@ fn experiment(
 /// A failure because no verdict can be reached. Nothing is changed.
 pub fn undecided(message: String) -> Failure {
     Failure { exit: Exit::Undecided, message }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plan_is_measured_unless_a_knob_is_refused_or_nothing_changes() {
+        let applied = |fates: &[Fate]| -> Option<String> {
+            let of = |(n, fate): (usize, &Fate)| Applied {
+                knob: format!("knob{n}"),
+                value: "1".into(),
+                fate: fate.clone(),
+            };
+            refusal(&fates.iter().enumerate().map(of).collect::<Vec<_>>())
+        };
+        let changed = |places, refused: &[&str]| Fate::Changed {
+            places,
+            refused: refused.iter().map(ToString::to_string).collect(),
+        };
+        let nothing = Some("knob0 has the value 1 already".to_owned());
+        assert_eq!(applied(&[]), None);
+        assert_eq!(applied(&[changed(1, &[])]), None);
+        assert_eq!(applied(&[Fate::Already, changed(2, &["a"])]), None);
+        assert_eq!(applied(&[Fate::Already]), nothing);
+        assert_eq!(applied(&[Fate::Already, Fate::Already]), nothing);
+        assert_eq!(applied(&[changed(0, &["a"]), Fate::Already]), nothing);
+        let refused = applied(&[changed(1, &[]), Fate::Refused("no".into())]);
+        assert_eq!(refused.as_deref(), Some("knob1: no"));
+    }
 }
