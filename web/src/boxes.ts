@@ -4,6 +4,7 @@
 
 import { drawBand } from "./band.ts";
 import { h, svg } from "./element.ts";
+import { greatest } from "./extremes.ts";
 import { token } from "./look.ts";
 import type { Rect } from "./pen.ts";
 import { type About, saveButtons } from "./save.ts";
@@ -34,25 +35,27 @@ const ROW_PX = 20;
 const SHARE_WRITTEN = 0.03;
 
 /**
- * The boxes with their readout. `next` is the index of the box to which an arrow leads from another box; undefined if
- * there is none. Only one box is in the tab order, since there may be hundreds.
+ * The boxes with their readout. `of` is what tells them apart from those of one label in other views: the part of them
+ * that is shown is kept in the address by both. `next` is the index of the box to which an arrow leads from another
+ * box; undefined if there is none. Only one box is in the tab order, since there may be hundreds.
  */
 export function showBoxes(
   label: string,
   boxes: readonly Box[],
   hint: string,
   about: About,
+  of: string,
   next: (from: number, arrow: Arrow) => number | undefined,
 ): HTMLElement {
   const readout = h("p", { class: "readout", "aria-live": "polite" }, hint, " ", ZOOM);
   const elements = boxes.map(({ look, says }, index) =>
     h("button", { type: "button", class: `box ${look}`, tabindex: index === 0 ? 0 : -1, "aria-label": says }),
   );
-  const rows = 1 + Math.max(0, ...boxes.map(({ row }) => row));
+  const rows = 1 + greatest(boxes.map(({ row }) => row), 0);
   const field = h("div", { class: "boxes", role: "group", "aria-label": label }, ...elements);
   field.style.height = `${rows * ROW_PX}px`;
   const draw = (shown: Range) => boxes.forEach((box, i) => place(elements[i] as HTMLElement, box, shown));
-  const part = zoomField(label, field, draw);
+  const part = zoomField(`${label} ${of}`, field, draw);
   const boxOf = (event: Event) => elements.indexOf((event.target as Element).closest("button") as HTMLButtonElement);
   const read = (event: Event) => {
     const box = boxes[boxOf(event)];
@@ -108,8 +111,8 @@ interface FieldPart {
 const WHOLE = { range: { low: 0, high: 1 }, log: false };
 
 /** Has the field zoom along its time; `draw` draws a part. */
-function zoomField(label: string, field: HTMLElement, draw: (shown: Range) => void): FieldPart {
-  const name = `boxes.${label.replace(/[^A-Za-z0-9=.]+/g, "-")}`;
+function zoomField(whose: string, field: HTMLElement, draw: (shown: Range) => void): FieldPart {
+  const name = `boxes.${whose.replace(/[^A-Za-z0-9=.]+/g, "-")}`;
   const axes = { x: WHOLE, y: WHOLE };
   const shown = firstPart(name, axes);
   const band = h("div", { class: "band" });

@@ -414,11 +414,11 @@ export interface Series {
    */
   curve: CurvePoint[];
   /**
-   * Minimum and maximum of every slice of time since measuring began, so that no maximum is lost.
+   * Minimum and maximum of every slice of time since measuring began, so that no maximum is lost. Empty if the results were imported, without times.
    */
   timeline: Slice[];
   /**
-   * The worst samples, worst first.
+   * The worst samples, worst first. Empty if the results were imported, without the numbers of samples.
    */
   worst: WorstSample[];
 }

@@ -3,6 +3,8 @@
 // column knows its exact nanoseconds, the column has these and says so; a stack has all of its functions. Nothing is
 // changed in order to please a spreadsheet.
 
+import { greatest } from "./extremes.ts";
+
 /** A field, quoted where it has to be. */
 export function field(text: string): string {
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
@@ -64,7 +66,7 @@ const isPicture = (cell: Element) => cell.querySelector("svg") !== null && says(
 export function csv(table: HTMLTableElement): { text: string; cells: string[][] } {
   const heads = grid(table.tHead?.rows ?? []);
   const body = grid([...table.tBodies].flatMap((part) => [...part.rows].filter((row) => !row.hidden)));
-  const width = Math.max(0, ...[...heads, ...body].map((row) => row.length));
+  const width = greatest([...heads, ...body].map((row) => row.length), 0);
   const columns: string[][] = [];
   for (let x = 0; x < width; x++) {
     const cells = body.map((row) => row[x]);

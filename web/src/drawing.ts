@@ -51,8 +51,9 @@ export interface Shown {
 }
 
 const FIXED: Scale = { range: { low: 0, high: 1 }, log: false };
-const share = (value: number, { low, high }: Range, log: boolean) =>
-  log ? Math.log(value / low) / Math.log(high / low) : (value - low) / (high - low);
+/** Where a value lies on an axis, 0 … 1 inside it. What has no logarithm, as a latency of 0 ns, is at the low end. */
+export const share = (value: number, { low, high }: Range, log: boolean) =>
+  log ? Math.log((value > 0 ? value : low) / low) / Math.log(high / low) : (value - low) / (high - low);
 const value = (share: number, { low, high }: Range, log: boolean) =>
   log ? low * (high / low) ** share : low + share * (high - low);
 

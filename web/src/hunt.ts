@@ -39,7 +39,7 @@ function showHunt(hunt: Hunt, id: string, code: Code): HTMLElement {
       `. ${WHERE}`,
     ),
     h("div", { class: "columns" }, showGrowth(hunt, `growth.${id}`), showStrategies(hunt)),
-    ...hunt.responders.map((hunted) => showFind(hunt, hunted, code)),
+    ...hunt.responders.map((hunted) => showFind(hunt, hunted, code, id)),
     ...hunt.died.map(({ trial, under, text }) =>
       h("div", { class: "callout" }, h("p", {}, `The guest of trial ${integer(trial)}${where(under, ",")} died.`), h("pre", {}, text)),
     ),
@@ -112,7 +112,8 @@ function lost(losses: Losses): HTMLElement | false {
   return kinds.length > 0 && h("p", { class: "doubted" }, `Triggers without an answer of their own: ${text}.`);
 }
 
-function showFind({ flavour }: Hunt, { responder, losses, find, others }: Hunted, code: Code): HTMLElement {
+function showFind({ flavour }: Hunt, hunted: Hunted, code: Code, id: string): HTMLElement {
+  const { responder, losses, find, others } = hunted;
   if (find === null) return h("div", { class: "empty" }, h("p", {}, `${responder} never answered.`), lost(losses));
   const { latency_ns, strategy, trial, under, explanation } = find;
   return h(
@@ -128,7 +129,7 @@ function showFind({ flavour }: Hunt, { responder, losses, find, others }: Hunted
     ...origin(find, code),
     ...find.missing.map((what) => h("p", { class: "doubted" }, `Not seen in this kernel: ${what}.`)),
     find.causes.length > 0 && showCauses(responder, find.causes, code),
-    explanation !== null && showLatency(`Find of ${responder}, ${flavour}`, explanation, code),
+    explanation !== null && showLatency(`Find of ${responder}, ${flavour}`, explanation, code, id),
     others.length > 0 && showOthers(responder, others, code),
   );
 }
@@ -157,7 +158,7 @@ function showOthers(responder: string, others: OtherFind[], code: Code): HTMLEle
       h("td", { title: `${exactNs(latency_ns)} ns` }, duration(latency_ns)),
       text(`${strategy}, trial ${integer(trial)}`, disturbed && h("small", {}, " disturbed")),
       elsewhere && text(under ?? ABSENT),
-      main === null ? h("td", {}, ABSENT) : h("td", { title: sumText(main) }, mainShare(main)),
+      main === null ? h("td", {}, ABSENT) : h("td", { title: `of it ${sumText(main)}` }, mainShare(main)),
       ...(main === null ? [text("not explained"), text()] : causeCells(code, main.cause)),
       text(file === null ? ABSENT : h("code", {}, file)),
     ),

@@ -18,6 +18,8 @@ export function showInside(view: View, lanes: readonly Lane[], code: Code): HTML
   const seen = lanes.flatMap((lane) => (lane.run.inside === null ? [] : [{ lane, inside: lane.run.inside }]));
   if (seen.length === 0) return null;
   const of = (name: string) => [h("em", {}, name), " under ", h("em", {}, view.load)];
+  // A responder has other answers under another load.
+  const whose = `${view.load} ${view.experiment}`;
   const name = ({ look, name }: Lane) => h("p", { class: "panel-name" }, swatch(look), ` ${name}`);
   const unseen = lanes.filter(({ run }) => run.inside === null).map(({ name }) => name);
   return h(
@@ -33,7 +35,8 @@ export function showInside(view: View, lanes: readonly Lane[], code: Code): HTML
     ...seen.map(({ lane, inside }) => {
       const ledger = inside.ledgers.find(({ responder }) => responder === view.responder);
       const worst = inside.worst.filter(({ responder }) => responder === view.responder);
-      return h("div", { class: "panel-inside" }, name(lane), ...doubts(inside), ...showTime(lane, ledger, worst, code));
+      const time = showTime(lane, ledger, worst, code, whose);
+      return h("div", { class: "panel-inside" }, name(lane), ...doubts(inside), ...time);
     }),
     h("h2", { id: "windows" }, "Windows under ", h("em", {}, view.load)),
     h(
@@ -47,12 +50,18 @@ export function showInside(view: View, lanes: readonly Lane[], code: Code): HTML
   );
 }
 
-function showTime(lane: Lane, ledger: Ledger | undefined, worst: WorstAnswer[], code: Code): HTMLElement[] {
+function showTime(
+  lane: Lane,
+  ledger: Ledger | undefined,
+  worst: WorstAnswer[],
+  code: Code,
+  whose: string,
+): HTMLElement[] {
   if (ledger === undefined) return [h("p", { class: "empty" }, "Not active here.")];
-  const shown = [h("h3", {}, "Ledger"), showLedger(lane.name, ledger, code)];
+  const shown = [h("h3", {}, "Ledger"), showLedger(lane.name, ledger, code, whose)];
   if (worst.length === 0) return shown;
   const title = worst.length === 1 ? "Worst answer" : "Worst answers";
-  return [...shown, h("h3", {}, title), showWorst(lane.name, worst, code)];
+  return [...shown, h("h3", {}, title), showWorst(lane.name, worst, code, whose)];
 }
 
 /** The doubts about a replay: answers of any responder that exceed the bound, and what onset did not see. */

@@ -20,8 +20,8 @@ import { duration, exactNs, integer, percentage } from "./format.ts";
 import { clockText } from "./save.ts";
 import { scrollBox } from "./scroll.ts";
 
-/** The latency; `name` names it for readers who do not see it. */
-export function showLatency(name: string, latency: Latency, code: Code): HTMLElement {
+/** The latency; `name` names it for readers who do not see it, `of` the view that it is in ({@link showBoxes}). */
+export function showLatency(name: string, latency: Latency, code: Code, of: string): HTMLElement {
   const { trigger, at_ns, latency_ns, insns, task, unexplained_ns } = latency;
   const by = task === "" ? "" : `, by ${task}`;
   return h(
@@ -32,7 +32,7 @@ export function showLatency(name: string, latency: Latency, code: Code): HTMLEle
       {},
       h("p", {}, `Trigger ${integer(trigger)}, at ${duration(at_ns)}: answered after `, h("b", {}, duration(latency_ns)), by, "."),
     ),
-    strips(name, latency, code),
+    strips(name, latency, code, of),
     h(
       "p",
       { class: "sum" },
@@ -45,7 +45,7 @@ export function showLatency(name: string, latency: Latency, code: Code): HTMLEle
 }
 
 /** Stages in the upper strip, parts in the strip below, and below that the disturbances, if there are any. */
-function strips(name: string, latency: Latency, code: Code): HTMLElement {
+function strips(name: string, latency: Latency, code: Code, of: string): HTMLElement {
   const whole = Math.max(1, latency.latency_ns);
   const stages = stageBoxes(latency, whole);
   const parts = latency.parts.map((part): Box => {
@@ -82,6 +82,7 @@ function strips(name: string, latency: Latency, code: Code): HTMLElement {
       clock: clockText("virtual"),
       of: [{ name: latency.responder, count: 1 }],
     },
+    of,
     next,
   );
 }

@@ -11,8 +11,8 @@ import { duration, exactNs, integer, percentage, several, sumText } from "./form
 import { type About, clockText } from "./save.ts";
 import { scrollBox } from "./scroll.ts";
 
-/** The ledger of a run; `name` names the run's flavour. */
-export function showLedger(name: string, ledger: Ledger, code: Code): HTMLElement {
+/** The ledger of a run; `name` names the run's flavour, `of` the view that it is in ({@link showBoxes}). */
+export function showLedger(name: string, ledger: Ledger, code: Code, of: string): HTMLElement {
   const { responder, samples, from_ns, total_ns } = ledger;
   if (samples === 0) return h("p", { class: "empty" }, "Nothing was answered here.");
   const [which, above] = from_ns === 0 ? ["All ", ""] : ["", `of ${duration(from_ns)} or more (p99) `];
@@ -28,14 +28,15 @@ export function showLedger(name: string, ledger: Ledger, code: Code): HTMLElemen
         `${which}${several(samples, "answer")} of ${responder} ${above}took ${duration(total_ns)} together. The width of a box is its share of that time. Causes are at the top. Below each cause is who took the time, then the functions from the outermost to the innermost.`,
       ),
     ),
-    icicle(`Ledger of ${responder}, ${name}`, ledger, code),
+    icicle(`Ledger of ${responder}, ${name}`, ledger, code, of),
     h("p", { class: "sum" }, `Of it ${kindsLine(ledger.kinds, total_ns)}.`),
     scrollBox(`Ledger of ${responder}, ${name}`, rowsTable(ledger, code), "short"),
     h("p", { class: "origin" }, "Write ", h("code", {}, "explain"), " in place of ", h("code", {}, "replay"), " in the command of a row: it then shows all parts of that answer."),
   );
 }
 
-function icicle(label: string, { icicle, total_ns, responder, samples }: Ledger, code: Code): HTMLElement {
+function icicle(label: string, ledger: Ledger, code: Code, of: string): HTMLElement {
+  const { icicle, total_ns, responder, samples } = ledger;
   const whole = Math.max(1, total_ns);
   // Each box has the colour of the cause above it.
   let look = "";
@@ -47,7 +48,7 @@ function icicle(label: string, { icicle, total_ns, responder, samples }: Ledger,
   });
   const about: About = { title: label, clock: clockText("virtual"), of: [{ name: responder, count: samples }] };
   const hint = "Point at a box, or use the arrow keys, to read it.";
-  return showBoxes(label, boxes, hint, about, (from, arrow) => step(icicle, from, arrow));
+  return showBoxes(label, boxes, hint, about, of, (from, arrow) => step(icicle, from, arrow));
 }
 
 /** Down goes to the first box below, up to the box above, left and right to the neighbours in the same row. */

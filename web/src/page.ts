@@ -9,6 +9,7 @@ import type { Code, Report } from "./contract.ts";
 import { type Controls, controls } from "./controls.ts";
 import { showCosts } from "./costs.ts";
 import { h } from "./element.ts";
+import { keepFocus } from "./focus.ts";
 import { showHunts } from "./hunt.ts";
 import { showInside } from "./inside.ts";
 import { showLadder } from "./ladder.ts";
@@ -91,7 +92,8 @@ function followView(page: HTMLElement, report: Report, list: Contents, search: H
     HTMLElement,
   ];
   let shown: { matrix: Matrix; controls: Controls } | undefined;
-  const show = () => {
+  const show = () => keepFocus(page, draw);
+  const draw = () => {
     if (shown !== undefined && isPart(location.hash)) return;
     const view = readView(location.hash, matrices);
     const matrix = matrixOf(view, matrices);

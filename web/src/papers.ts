@@ -6,6 +6,7 @@ import type { Claim, PaperRow, PaperTable, Report, Run, WaitChart } from "./cont
 import { showCourses } from "./courses.ts";
 import { type Place, showDrawing } from "./drawing.ts";
 import { h, svg } from "./element.ts";
+import { greatest } from "./extremes.ts";
 import { duration, exactNs, integer, tick } from "./format.ts";
 import { lookClass, marker } from "./look.ts";
 import { type Edges, type Mark, marks } from "./marks.ts";
@@ -157,8 +158,8 @@ const EDGES: Edges = { left: LEFT, right: WIDTH - 10, foot: HEIGHT - BOTTOM };
 /** The high thread's wait against the middle thread's work, on linear axes from 0: a bounded wait is a level line. */
 function showChart({ lines, courses }: WaitChart, about: About, name: string): HTMLElement {
   const points = lines.flatMap((line) => line.points);
-  const right = 1.05 * Math.max(...points.map(({ work_ns }) => work_ns));
-  const top = 1.08 * Math.max(...points.map(({ wait_ns_max }) => wait_ns_max));
+  const right = 1.05 * greatest(points.map(({ work_ns }) => work_ns));
+  const top = 1.08 * greatest(points.map(({ wait_ns_max }) => wait_ns_max));
   const flavours = [...new Set(lines.map(({ flavour }) => flavour))];
   const works = [...new Set(points.map(({ work_ns }) => work_ns))];
   // Lines of kernels with equal waits cover each other. So the earlier line is broader, and shows beneath the later

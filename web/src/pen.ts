@@ -36,7 +36,11 @@ export function canvasPen(chart: uPlot): Pen {
   return {
     px,
     box: [bbox.left, bbox.top, bbox.width, bbox.height],
-    place: (value, axis) => chart.valToPos(value, axis, true),
+    place: (value, axis) => {
+      const { distr, min } = chart.scales[axis] ?? {};
+      // What has no logarithm, as a latency of 0 ns, lies at the low end: uPlot has it a decade below the box.
+      return chart.valToPos(distr === 3 && value <= 0 ? (min ?? 0) : value, axis, true);
+    },
     fill(colour, opacity, rects) {
       ctx.fillStyle = colour;
       ctx.globalAlpha = opacity;

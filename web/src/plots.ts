@@ -5,6 +5,7 @@
 import type { HistogramPanel, Histograms, Scatter, ScatterPanel } from "./contract.ts";
 import type { Place } from "./drawing.ts";
 import { h, svg } from "./element.ts";
+import { greatest } from "./extremes.ts";
 import { duration, integer, tick } from "./format.ts";
 import { type Edges, type Mark, marks } from "./marks.ts";
 import { showPanel, WIDTH } from "./panel.ts";
@@ -34,7 +35,7 @@ function figure(text: string, panels: HTMLElement[]): HTMLElement {
 }
 
 function scatterPanel({ label, points, count }: ScatterPanel, about: About, name: string): HTMLElement {
-  const most = Math.max(...points.map(({ latency_ns }) => latency_ns));
+  const most = greatest(points.map(({ latency_ns }) => latency_ns));
   const first = points[0]?.at_ns ?? 0;
   const last = Math.max(points.at(-1)?.at_ns ?? 0, first + 1);
   const dots = ({ x, y }: Place) =>
@@ -45,7 +46,7 @@ function scatterPanel({ label, points, count }: ScatterPanel, about: About, name
 }
 
 function histogramPanel({ label, column_ns, counts }: HistogramPanel, about: About, name: string): HTMLElement {
-  const most = Math.max(...counts, 1);
+  const most = greatest(counts, 1);
   const bars = ({ x, y }: Place) =>
     counts.flatMap((count, i) => {
       if (count === 0) return [];

@@ -25,11 +25,15 @@ export function searchField(page: HTMLElement, code: Code): HTMLElement {
   const told = h("span", { class: "found", role: "status" });
   const label = h("label", { class: "choice", title: "Key: /" }, h("span", {}, "Search in stacks"), field);
   const element = h("div", { class: "search", role: "search", hidden: code.frames.length === 0 }, label, told);
+  let isAll = true;
   const search = () => {
+    const wasAll = isAll;
+    isAll = field.value.trim() === "";
+    if (isAll && wasAll) return;
     const rows = [...page.querySelectorAll<HTMLTableRowElement>(ROWS)];
     for (const row of rows) row.hidden = !hasWords(row.textContent ?? "", field.value.trim());
     const found = rows.filter((row) => !row.hidden).length;
-    const text = field.value.trim() === "" ? "" : `${integer(found)} of ${integer(rows.length)} rows`;
+    const text = isAll ? "" : `${integer(found)} of ${integer(rows.length)} rows`;
     if (told.textContent !== text) told.textContent = text;
   };
   field.addEventListener("input", () => {
@@ -42,7 +46,10 @@ export function searchField(page: HTMLElement, code: Code): HTMLElement {
   };
   addEventListener("hashchange", follow);
   // Another view, an opened table, another answer: their rows are searched as well.
-  new MutationObserver(search).observe(page, { childList: true, subtree: true });
+  // What is read under the pointer has no rows, and changes with each of its moves.
+  const isRead = ({ target }: MutationRecord) => target instanceof Element && target.closest(".readout") !== null;
+  const changed = (all: readonly MutationRecord[]) => all.every(isRead) || search();
+  new MutationObserver(changed).observe(page, { childList: true, subtree: true });
   addEventListener("keydown", (event) => {
     const isWriting = event.target instanceof Element && event.target.matches("input, select, textarea");
     if (event.key !== "/" || isWriting || event.ctrlKey || event.metaKey || event.altKey || element.hidden) return;

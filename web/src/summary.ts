@@ -1,7 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // The top of the page: what was measured, with which clock, and whether it passed.
 
-import type { Clock, DeadlineFinding, Finding, Report, Tolerance, Run, StatisticFinding, Verdict } from "./contract.ts";
+import type {
+  Clock,
+  DeadlineFinding,
+  Finding,
+  Reason,
+  Report,
+  Run,
+  StatisticFinding,
+  Tolerance,
+  Verdict,
+} from "./contract.ts";
 import { h } from "./element.ts";
 import { date, duration, integer, several } from "./format.ts";
 import { swatch } from "./look.ts";
@@ -36,6 +46,19 @@ const MEANINGS: Record<Verdict, string> = {
   fail: "a limit was exceeded",
   inconclusive: "undecided: too few samples, or no limit",
   invalid: "the run is unsound: do not use its numbers",
+};
+
+/** Why a finding is what it is, in the words of the terminal (crates/stats/src/limits.rs). */
+const REASONS: Record<Reason, string> = {
+  within: "kept",
+  exceeded: "exceeded",
+  unanswered: "triggers were not answered",
+  superseded: "superseded triggers leave it open",
+  overrun: "periods that were not measured leave it open",
+  unreliable: "dropped records, spurious or tainted answers",
+  resolution: "quantiles are known to 0.1 %, and the bound is as near",
+  no_samples: "no samples",
+  too_few_samples: "too few samples",
 };
 
 /** A verdict as a word with its sign. */
@@ -170,7 +193,13 @@ function findingLine(finding: Finding): HTMLElement {
     { class: `finding ${verdict}`, title: MEANINGS[verdict] },
     `${SIGNS[verdict]} ${responder} `,
     ...("statistic" in finding ? statisticParts(finding) : deadlineParts(finding)),
+    reasonText(finding),
   );
+}
+
+/** Why a limit failed or is open, where its numbers do not say so: they may even be within it. */
+function reasonText({ verdict, reason }: Finding): string {
+  return verdict === "pass" || reason === "exceeded" ? "" : `; ${REASONS[reason]}`;
 }
 
 function statisticParts({ statistic, measured_ns, bound_ns }: StatisticFinding): (string | HTMLElement)[] {

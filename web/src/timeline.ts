@@ -4,7 +4,9 @@
 
 import { drawChart, type Limit, ZOOM } from "./chart.ts";
 import type { Series, WorstSample } from "./contract.ts";
+import { share } from "./drawing.ts";
 import { h } from "./element.ts";
+import { greatest } from "./extremes.ts";
 import { duration, integer, tick } from "./format.ts";
 import type { Answers } from "./histogram.ts";
 import { colour, swatch } from "./look.ts";
@@ -22,8 +24,8 @@ export function drawTimelines(host: HTMLElement, answers: readonly Answers[], _l
     ...slices.flatMap(({ min_ns, max_ns }) => [min_ns, max_ns]),
     ...answers.flatMap(({ limits }) => limits.map(({ value }) => value)),
   ]);
-  if (y === null) return false;
-  const end_ns = Math.max(...slices.map(({ at_ns, width_ns }) => at_ns + width_ns));
+  if (y === null || slices.length === 0) return false;
+  const end_ns = greatest(slices.map(({ at_ns, width_ns }) => at_ns + width_ns));
   answers.forEach((each, i) => {
     const unlimited = !each.limited && h("small", {}, " no limit");
     const panel = h("div", { class: "panel" }, h("p", { class: "panel-name" }, swatch(each.look), ` ${each.name}`, unlimited));
@@ -78,15 +80,24 @@ function paintSlices(pen: Pen, look: number, { timeline }: Series): void {
   // On whole pixels, so that neighbours meet without a seam.
   const place = (value: number, axis: "x" | "y") => Math.round(pen.place(value, axis));
   const [spans, tops]: [Rect[], Rect[]] = [[], []];
+  const foot = pen.box[1] + pen.box[3];
   for (const { at_ns, width_ns, min_ns, max_ns } of timeline) {
     const left = place(at_ns, "x");
     const width = Math.max(pen.px, place(at_ns + width_ns, "x") - left);
-    const top = place(max_ns, "y");
-    spans.push([left, top, width, Math.max(pen.px, place(min_ns, "y") - top)]);
-    tops.push([left, top, width, 1.5 * pen.px]);
+    // Answers of 0 ns lie on the foot, and are seen there.
+    const top = max_ns > 0 ? place(max_ns, "y") : foot - 1.5 * pen.px;
+    spans.push(...inside(pen.box, [left, top, width, Math.max(pen.px, place(min_ns, "y") - top)]));
+    tops.push(...inside(pen.box, [left, top, width, 1.5 * pen.px]));
   }
   pen.fill(colour(look), 0.35, spans);
   pen.fill(colour(look), 1, tops);
+}
+
+/** The part of a rectangle that is inside a box; nothing if there is none. */
+function inside([left, top, width, height]: Rect, [x, y, wide, high]: Rect): Rect[] {
+  const [from, to] = [Math.max(left, x), Math.min(left + width, x + wide)];
+  const [upper, lower] = [Math.max(top, y), Math.min(top + height, y + high)];
+  return from < to && upper < lower ? [[from, upper, to - from, lower - upper]] : [];
 }
 
 function readAt(time_ns: number, latency_ns: number, series: Series, x: Range, y: Range): string[] {
@@ -115,7 +126,7 @@ function nearest(
   const distance = (sample: WorstSample) =>
     Math.hypot(
       (sample.at_ns - time_ns) / (x.high - x.low),
-      Math.log(sample.latency_ns / latency_ns) / Math.log(y.high / y.low) / 5,
+      (share(sample.latency_ns, y, true) - share(latency_ns, y, true)) / 5,
     );
   const best = worst.reduce<WorstSample | undefined>(
     (a, b) => (a === undefined || distance(b) < distance(a) ? b : a),

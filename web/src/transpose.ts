@@ -3,6 +3,7 @@
 // It picks and orders, and computes no statistic.
 
 import type { Report, Run, Series, StatisticFinding, Unequal } from "./contract.ts";
+import { seed } from "./format.ts";
 
 /** A run with the name and the look that it has everywhere on the page. */
 export interface Lane {
@@ -60,7 +61,7 @@ function matrixOf(experiment: string, runs: readonly Run[], unequal: Unequal | u
 
 /** The flavour of each run. If a load has the flavour more than once, with the seed, and if necessary the run. */
 function laneNames(runs: readonly Run[]): string[] {
-  const seeded = (run: Run) => `${run.flavour} · seed ${run.seed}`;
+  const seeded = (run: Run) => `${run.flavour} · seed ${seed(run.seed)}`;
   const byFlavour = repeated(runs, (run) => run.flavour);
   const bySeed = repeated(runs, seeded);
   return runs.map((run) => {

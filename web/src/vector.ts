@@ -3,7 +3,8 @@
 // are drawn here a second time. Whatever a chart paints itself comes by its pen.
 
 import type uPlot from "uplot";
-import type { Axis, ChartParts } from "./chart.ts";
+import type { ChartParts } from "./chart.ts";
+import { share } from "./drawing.ts";
 import { svg } from "./element.ts";
 import { token } from "./look.ts";
 import { paintLimits, type Rect, svgPen } from "./pen.ts";
@@ -14,6 +15,8 @@ const RIGHT = 24;
 const TOP = 8;
 const BOTTOM = 26;
 const LABEL = 18;
+/** Below any chart. */
+const FAR_BELOW = 1e4;
 /** The name of the box that lines are cut at, of which a saved picture has one. */
 const CLIP = "inside";
 
@@ -23,15 +26,15 @@ export function vectors(parts: ChartParts, shown: Part, width: number): SVGGElem
   const bottom = BOTTOM + (parts.x.label === "" ? 0 : LABEL);
   const box: Rect = [left, TOP, width - left - RIGHT, parts.height_px - TOP - bottom];
   const place = (value: number, axis: "x" | "y") => {
-    const share = shareOf(value, parts[axis], shown[axis]);
-    return axis === "x" ? box[0] + share * box[2] : box[1] + (1 - share) * box[3];
+    const along = share(value, shown[axis], parts[axis].log);
+    return axis === "x" ? box[0] + along * box[2] : box[1] + (1 - along) * box[3];
   };
   const inside = svg("g", { "clip-path": `url(#${CLIP})` });
   const [x, y, w, h] = box;
   const clip = svg("clipPath", { id: CLIP }, svg("rect", { x, y, width: w, height: h }));
   const [xs, ...columns] = parts.data;
   parts.series.forEach((series, i) => {
-    const d = line(xs as number[], columns[i] as (number | null)[], place, parts.stepped === true);
+    const d = line(xs as number[], columns[i] as (number | null)[], place, parts);
     if (d !== "") inside.append(...strokes(series, d, y + h));
   });
   const pen = svgPen(inside, box, place);
@@ -40,16 +43,13 @@ export function vectors(parts: ChartParts, shown: Part, width: number): SVGGElem
   return svg("g", {}, clip, ...axes(parts, shown, box, place), inside);
 }
 
-function shareOf(value: number, { log }: Axis, { low, high }: { low: number; high: number }): number {
-  return log ? Math.log(value / low) / Math.log(high / low) : (value - low) / (high - low);
-}
 
 /** The path through all values that there are; a stepped line keeps its height until the next one. */
 function line(
   xs: readonly number[],
   ys: readonly (number | null | undefined)[],
   place: (value: number, axis: "x" | "y") => number,
-  isStepped: boolean,
+  { stepped = false, y: { log } }: ChartParts,
 ): string {
   const round = (n: number) => Math.round(n * 100) / 100;
   let d = "";
@@ -57,9 +57,9 @@ function line(
     const y = ys[i];
     if (y === null || y === undefined) return;
     const at = round(place(x, "x"));
-    // On a logarithmic axis nothing is infinitely far below.
-    const height = round(Math.min(place(y, "y"), 1e4));
-    d += d === "" ? `M${at} ${height}` : isStepped ? `H${at}V${height}` : `L${at} ${height}`;
+    // On a logarithmic axis a line to nothing leaves the box, as on the screen.
+    const height = round(log && y <= 0 ? FAR_BELOW : Math.min(place(y, "y"), FAR_BELOW));
+    d += d === "" ? `M${at} ${height}` : stepped ? `H${at}V${height}` : `L${at} ${height}`;
   });
   return d;
 }

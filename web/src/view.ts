@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // What the reader looks at. It is in the address, after the #, so that a link shows what its sender saw.
 
+import { greatest } from "./extremes.ts";
 import { type Matrix, seriesOf } from "./transpose.ts";
 
 /** The selection that every part of the page below the verdicts follows. */
@@ -30,7 +31,7 @@ const TASK = "task";
 export function firstView(matrix: Matrix): View {
   const responder = firstResponder(matrix);
   const latest = (load: string) =>
-    Math.max(...matrix.lanes(load).map(({ run }) => seriesOf(run, responder)?.max_ns ?? 0), 0);
+    greatest(matrix.lanes(load).map(({ run }) => seriesOf(run, responder)?.max_ns ?? 0), 0);
   const load = matrix.loads.reduce(
     (worst, load) => (latest(load) > latest(worst) ? load : worst),
     matrix.loads[0] ?? "",

@@ -5,6 +5,7 @@
 import { showStack } from "./causes.ts";
 import type { Bound, Code, Inside, WindowKind, WindowRow, Windows } from "./contract.ts";
 import { h, svg } from "./element.ts";
+import { greatest, smallest } from "./extremes.ts";
 import { ABSENT, duration, exactNs, integer, percentage, several } from "./format.ts";
 import { scrollBox } from "./scroll.ts";
 
@@ -89,7 +90,7 @@ function exponent(below_ns: number | undefined): number {
 /** The first and the last bucket of a table: all its rows share them. */
 function exponents(rows: readonly WindowRow[]): [number, number] | null {
   const all = rows.flatMap(({ histogram }) => histogram.map(({ below_ns }) => exponent(below_ns)));
-  return all.length === 0 ? null : [Math.min(...all), Math.max(...all)];
+  return all.length === 0 ? null : [smallest(all), greatest(all)];
 }
 
 /** A bar's width and the height of the highest, in CSS pixels. */
@@ -97,7 +98,7 @@ const BAR = 7;
 const HIGH = 20;
 
 function histogram(row: WindowRow, [first, last]: [number, number]): SVGSVGElement {
-  const most = Math.max(...row.histogram.map(({ count }) => count));
+  const most = greatest(row.histogram.map(({ count }) => count));
   // The scale is logarithmic, and one window is visible on it.
   const height = (count: number) => (HIGH * Math.log(count + 1)) / Math.log(most + 1);
   const width = (last - first + 1) * BAR;

@@ -116,6 +116,42 @@ test("a limit is a line where it belongs, and alarms when it is passed: in colou
   });
 });
 
+test("of how things stand the words are said aloud, and not the numbers that change all the time", async () => {
+  await served("#live", async (page, stub) => {
+    await page.locator(".state:text('No generator')").waitFor();
+    assert.equal(await page.locator(".state[aria-live], .state[role]").count(), 0);
+    await page.evaluate(() => {
+      const said: string[] = [];
+      Object.assign(window, { said });
+      const aloud = document.querySelector("[role=status].aloud") as HTMLElement;
+      new MutationObserver(() => said.push(aloud.textContent ?? "")).observe(aloud, { childList: true });
+    });
+    for (const triggers of [7, 8, 9]) stub.tell({ ...EXAMPLE, triggers });
+    stub.tell({ ...EXAMPLE, standing: "failed", message: "it went away" });
+    await page.locator(".state:text('Failed')").waitFor();
+    assert.deepEqual(await page.evaluate("said"), ["Running", "Failed: it went away"]);
+  });
+});
+
+test("a saved picture is what is on the screen: its axis, and while it is paused its numbers", async () => {
+  await served("#live?limit=task.max+%3C+5ms", async (page, stub) => {
+    stub.tell(EXAMPLE);
+    await page.locator("#ladder-live tbody tr").waitFor();
+    await page.click("button:text('Pause')");
+    const [channel] = EXAMPLE.channels;
+    assert.ok(channel !== undefined);
+    stub.tell({ ...EXAMPLE, triggers: 99, channels: [{ ...channel, summary: { ...channel.summary, count: 95 } }] });
+    await page.locator(".state:text('99 triggers')").waitFor();
+    const save = page.locator("#ladder-live > .save button:text-is('SVG')");
+    const [download] = await Promise.all([page.waitForEvent("download"), save.click()]);
+    const saved = await readFile(await download.path(), "utf8");
+    const axis = /1\.00 µs … 10\.0 ms/;
+    assert.match(await page.innerText("#ladder-live thead"), axis);
+    assert.match(saved, axis);
+    assert.ok(saved.includes("task: n 3, lost 4"), saved);
+  });
+});
+
 test("limits are read as an experiment has them, and nothing else is one", () => {
   const read = (text: string) => {
     const { limits, wrong } = readLimits(text);

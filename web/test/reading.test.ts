@@ -418,7 +418,7 @@ test("what was made to be read fits a phone: warnings, commands, papers", async 
   }
 });
 
-test("a limit on a deadline says how many missed it, where, and how far", async () => {
+test("a limit says what was measured and why it failed, of a deadline how many missed it, where, and how far", async () => {
   const report = fixture();
   const counted = { responder: "task", deadline_ns: 100_000, events: 5_000, missed: 3, late: 2, open: 1 };
   const latest = { trigger: 900, at_ns: 900_000_000, latency_ns: 141_000 };
@@ -427,18 +427,17 @@ test("a limit on a deadline says how many missed it, where, and how far", async 
     { ...counted, tolerance: { kind: "firm", least: 9, of: 10 }, first: 812, worst: { from: 805, missed: 2 }, latest, needed: 0, verdict: "fail", reason: "exceeded" },
     { ...counted, tolerance: { kind: "consecutive", most: 2 }, first: 812, worst: { from: 812, missed: 2 }, latest: null, needed: 0, verdict: "pass", reason: "within" },
     { ...counted, missed: 0, open: 0, tolerance: { kind: "share", most: 1, of: 10_000 }, first: null, worst: null, latest: null, needed: 5_000, verdict: "inconclusive", reason: "too_few_samples" },
+    { ...counted, statistic: "max", bound_ns: 250_000, measured_ns: 9_070, verdict: "fail", reason: "unanswered" },
   ];
   await visit(await write("deadlines", report), async (page) => {
     const lines = await page.locator("#verdicts tbody tr").first().locator("td").first().locator(".finding").allInnerTexts();
-    assert.deepEqual(
-      lines.map((line) => line.replaceAll("\u202f", "")),
-      [
+    assert.deepEqual(lines.map((line) => line.replaceAll("\u202f", "")), [
         "✗ task miss(100 µs) 3 of 5000 missed, limit at most 1; 1 of them lost, how late is unknown; first trigger 812; latest 141 µs at trigger 900",
         "✗ task firm(100 µs) 8 of 10 met, from trigger 805 on, limit at least 9 of 10; 1 of them lost, how late is unknown; first trigger 812; latest 141 µs at trigger 900",
         "✓ task consecutive(100 µs) 2 missed in a row, from trigger 812 on, limit at most 2; 1 of them lost, how late is unknown; first trigger 812",
-        "? task miss(100 µs) 0 of 5000 missed, limit at most 1 in 10000; 5000 more events needed",
-      ],
-    );
+        "? task miss(100 µs) 0 of 5000 missed, limit at most 1 in 10000; 5000 more events needed; too few samples",
+        "✗ task max 9.07 µs ≤ 250 µs; triggers were not answered",
+      ]);
   });
 });
 

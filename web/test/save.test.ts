@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// What a reader takes along: pictures and tables; and search in stacks.
+// What a reader takes along: pictures and tables; search in stacks; and what stays in another view.
 
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
@@ -7,7 +7,7 @@ import { test } from "node:test";
 import type { Page } from "playwright-core";
 import { field, file, formulas } from "../src/csv.ts";
 import { hasWords } from "../src/search.ts";
-import { visit, write } from "./chromium.ts";
+import { drag, visit, write } from "./chromium.ts";
 import { scoped } from "./edges.ts";
 import { fixture, inside, papers } from "./fixture.ts";
 
@@ -68,6 +68,27 @@ test("every chart has buttons, and an SVG has the chart's lines as vectors, its 
     const drawn = bytes.toString();
     const end = /<path d="M[^"]*?([\d.]+) ([\d.]+)" fill="none"/.exec(drawn);
     assert.ok(end !== null && drawn.includes(`translate(${end[1]} ${end[2]})`), "a curve does not end at its marker");
+  });
+});
+
+test("answers of no time are drawn at the low end of the axis, in a picture too, and however many there are", async () => {
+  const report = fixture();
+  const series = report.runs[3]!.series.at(-1)!;
+  for (const slice of series.timeline.slice(0, 20)) Object.assign(slice, { min_ns: 0, max_ns: 0 });
+  Object.assign(series.timeline[30]!, { min_ns: 0 });
+  Object.assign(series.worst.at(-1)!, { latency_ns: 0 });
+  // As many slices as a hundred runs have: more than a call takes arguments.
+  const [first] = report.runs[4]!.series.at(-1)!.timeline;
+  const many = Array.from({ length: 200_000 }, (_, n) => ({ ...first!, at_ns: 5e4 * n, width_ns: 5e4 }));
+  report.runs[4]!.series.at(-1)!.timeline = many;
+  await visit(await write("nothing", report), async (page) => {
+    const text = (await saved(page, "#timelines .save button:text-is('SVG')")).bytes.toString();
+    assert.doesNotMatch(text, /Infinity|NaN/);
+    const box = /<clipPath[^>]*><rect x="[^"]*" y="([^"]*)" width="[^"]*" height="([^"]*)"/.exec(text)!;
+    const foot = Number(box[1]) + Number(box[2]);
+    const ends = [...text.matchAll(/M[\d.]+ ([\d.]+)h[\d.]+v([\d.]+)h/g)].map(([, y, v]) => Number(y) + Number(v));
+    assert.ok(ends.length > 100 && ends.every((end) => end <= foot + 0.01), `${Math.max(...ends)} below ${foot}`);
+    assert.ok(ends.filter((end) => Math.abs(end - foot) < 0.01).length >= 21);
   });
 });
 
@@ -147,6 +168,13 @@ test("a table as CSV has exact times where the page rounds, whole stacks, and wh
     assert.ok(ledger[1]!.includes("onset replay onset-runs/made-up --sample 17 --responder task"), ledger[1]!.join());
     assert.ok(ledger.every((line) => line.length === ledger[0]!.length));
   });
+  // A share is none of a time, however short that is.
+  const short = inside();
+  for (const { main } of short.hunts[0]!.responders[1]!.others) if (main !== null) main.ns = 999;
+  await visit(await write("csv-finds", short), async (page) => {
+    const finds = rowsOf((await saved(page, ".tabled:has(table.finds) .save button")).bytes.toString());
+    assert.ok(finds[0]!.includes("share") && finds[1]!.includes("75.0 % in 5"), finds.join("\n"));
+  });
 });
 
 test("a cell that looks like a formula is saved as it is, and the page says so", async () => {
@@ -195,5 +223,59 @@ test("search in stacks leaves the rows with its words, by the keyboard, and is i
   }, { hash: "#find=tar" });
   await visit(await write("no-stacks", fixture()), async (page) => {
     assert.ok(!(await page.locator(".search").isVisible()));
+  });
+});
+
+test("what is searched through is not read for each move of the pointer", async () => {
+  await visit(await write("search-moves", inside()), async (page) => {
+    await page.evaluate(() => {
+      const find = Element.prototype.querySelectorAll;
+      Object.assign(window, { searches: 0 });
+      Element.prototype.querySelectorAll = function (this: Element, selectors: string) {
+        if (selectors.includes("table.finds > tbody")) (window as unknown as { searches: number }).searches++;
+        return find.call(this, selectors);
+      } as typeof find;
+    });
+    const searches = () => page.evaluate("searches");
+    await page.locator("#inside .ledger .box").first().hover();
+    await page.selectOption("select[name=responder]", "hardirq");
+    await page.selectOption("select[name=responder]", "task");
+    assert.equal(await searches(), 0, "nothing is searched for");
+    await page.fill("input[name=find]", "tar");
+    await page.waitForFunction(() => document.querySelector(".found")?.textContent !== "");
+    const before = await searches();
+    assert.ok(Number(before) > 0);
+    for (const n of [0, 1, 0]) await page.locator("#inside .ledger .box").nth(n).hover();
+    assert.equal(await searches(), before, "the pointer moves");
+  });
+});
+
+test("the focus stays on what was chosen by the keyboard, though the page draws it anew", async () => {
+  await visit(await write("focus", papers()), async (page) => {
+    const focused = () => page.evaluate(() => [document.activeElement?.tagName, document.activeElement?.textContent]);
+    await page.focus("#ladder button:text-is('hardirq')");
+    await page.keyboard.press("Enter");
+    await page.waitForFunction(() => document.querySelector("#responder h2 em")?.textContent === "hardirq");
+    assert.deepEqual(await focused(), ["BUTTON", "hardirq"]);
+    await page.focus("select[name=experiment]");
+    await page.keyboard.press("ArrowDown");
+    await page.waitForFunction((name) => location.hash.includes(name), "experiment=2007");
+    await page.waitForFunction(() => document.querySelector("#ladder h2 em")?.textContent === "compile");
+    assert.equal(await page.evaluate(() => document.activeElement?.getAttribute("name")), "experiment");
+  });
+});
+
+test("the part that is shown of a ledger is that of its load, and of no other", async () => {
+  const report = inside();
+  report.runs[0]!.inside = inside().runs[3]!.inside;
+  await visit(await write("ledger-loads", report), async (page) => {
+    const all = page.locator("#inside .ledger .all");
+    await drag(page, "#inside .ledger .boxes", [0.25, 0.5, 0.5, 0.5]);
+    assert.ok(await all.isVisible());
+    for (const [load, isPart] of [["idle", false], ["mixed", true]] as const) {
+      await page.selectOption("select[name=load]", load);
+      await page.waitForFunction((load) => document.querySelector("#ladder h2 em")?.textContent === load, load);
+      assert.equal(await all.isVisible(), isPart, load);
+    }
   });
 });

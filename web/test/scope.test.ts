@@ -9,7 +9,7 @@ import { grade } from "../src/scope/paint.ts";
 import { divisionFor, readSettings, type Settings, settingsWord, since } from "../src/scope/settings.ts";
 import { measure, rasterise, sweeps } from "../src/scope/sweep.ts";
 import { cells, coverage, pixels, visit, write } from "./chromium.ts";
-import { encodeEdges, LATE, scoped } from "./edges.ts";
+import { encodeEdges, LATE, scoped, scopeOf } from "./edges.ts";
 
 type Edge = readonly [at: number, pin: number, level: number];
 
@@ -204,6 +204,22 @@ test("the report has a screen for each flavour, which zooms, goes back, measures
     assert.equal(await page.inputValue("select[name=scope-pin]"), "hardirq");
     await page.selectOption("select[name=load]", "idle");
     await page.waitForFunction(() => document.querySelector("#scope") === null);
+  });
+});
+
+test("a run that has no such pin says so, and is not triggered by another one", async () => {
+  const report = scoped(100);
+  const run = report.runs[3]!;
+  run.series.pop();
+  run.scope = scopeOf(run, 100);
+  await visit(await write("scope-pinless", report), async (page) => {
+    const told = page.locator("#scope .readout:text('weeps')");
+    await page.selectOption("select[name=scope-pin]", "task");
+    assert.deepEqual(await told.allInnerTexts(), [
+      "No sweeps: this run has no pin task, so nothing triggers",
+      ...[1, 2].map(() => "50 sweeps, triggered by the rising edge of task"),
+    ]);
+    assert.equal((await cells(page, "#scope .oscilloscope:nth-of-type(1) table.measured tbody tr"))[1]?.[1], "0");
   });
 });
 

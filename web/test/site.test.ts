@@ -21,6 +21,7 @@ test("runs are found by words, sorted by a column, and opened alone or together"
     await page.fill("#filter", "7.3-rt mix");
     assert.deepEqual((await cells(page, rows)).map((row) => row[2]), ["7.3-rt"]);
     assert.match(page.url(), /#runs\?filter=7\.3-rt\+mix$/);
+    assert.deepEqual(await page.locator("nav a[aria-current=page]").allInnerTexts(), ["Runs"]);
     await page.fill("#filter", "");
     await page.click("th button:text('samples')");
     const samples = async () => (await cells(page, rows)).map((row) => row[5]);
@@ -30,7 +31,11 @@ test("runs are found by words, sorted by a column, and opened alone or together"
     // What a run is titled is text.
     assert.equal((await cells(page, rows))[0]?.[7], "<b>ladder</b>");
     assert.equal(await page.locator("a.report").isVisible(), false);
-    await page.locator(`${rows} input`).nth(0).check();
+    await page.locator(`${rows} input`).nth(0).focus();
+    await page.keyboard.press("Space");
+    // The table is drawn anew, and the keyboard stays where it was.
+    const focused = await page.evaluate(() => document.activeElement?.getAttribute("aria-label"));
+    assert.equal(focused, "choose 20261122-120000-run-0002");
     await page.locator(`${rows} input`).nth(2).check();
     assert.equal(await page.getAttribute("a.report", "href"), "report?run=20261122-120000-run-0002&run=20261121-120000-run-0001");
     assert.match((await cells(page, rows))[2]?.[6] ?? "", /fail, interrupted/);
@@ -96,6 +101,13 @@ test("the history of an experiment is a chart and a wall for each cell, and each
     );
     const heights = await cell.locator("g.look-0 circle").evaluateAll((dots) => dots.map((dot) => Number(dot.getAttribute("cy"))));
     assert.ok(heights.every((height, n) => n === 0 || height < (heights[n - 1] ?? 0)), "later runs were later");
+    // The numbers of an unsound run, and of one that was interrupted, are told from those of others.
+    assert.equal(await cell.locator("g.look-0 circle").count(), 3);
+    assert.equal(await cell.locator("g.look-0 circle.doubtful").count(), 2);
+    assert.deepEqual((await cell.locator("g.look-0 title").allTextContents()).slice(0, 2), [
+      "longest 1.00 ms, 20261111-120000-run-0001: invalid, lost 1 superseded",
+      "longest 2.00 ms, 20261112-120000-run-0002: fail, interrupted, lost 2 superseded",
+    ]);
     const bricks = await cell.locator("a.brick").allInnerTexts();
     assert.match(bricks[0] ?? "", /no task/);
     assert.match(bricks[1] ?? "", /max 4\.00 ms\s+n 10.000, lost 4 superseded/);
@@ -204,6 +216,67 @@ test("the oscilloscope draws edges as they come, pauses, forgets, and keeps how 
     await page.waitForFunction(() => location.hash.includes("frequency=2kHz") && location.hash.includes("rise+20000"));
     await page.click("button:text('Reset')");
     await page.locator("#scope").waitFor({ state: "hidden" });
+  });
+});
+
+test("a paused oscilloscope measures what it shows, and goes on though the run has ended", async () => {
+  const options = { expected: /409/ } as const;
+  await served("#live?scope=trigger+rise+10000+-+-", async (page, stub) => {
+    await page.locator(".state:text('No generator')").waitFor();
+    stub.tell(edgesFrom(0, 1));
+    await page.locator("#scope canvas").waitFor();
+    await page.click("button:text('Pause')");
+    const paused = await pixels(page, "#scope canvas");
+    const row = async () => (await cells(page, "#scope table.measured tbody tr"))[1];
+    // Edges between those that are there: a late answer moves all that are behind it.
+    stub.tell(edgesFrom(1, 5.5, 30));
+    await page.locator("#scope .state:text('240 edges')").waitFor();
+    assert.match(await page.innerText("#scope .state"), /paused at 150 edges$/);
+    await page.fill("input[name=cursor-b]", "50us");
+    await page.keyboard.press("Enter");
+    await page.locator("#scope caption:text('50 µs')").waitFor();
+    assert.deepEqual(await row(), ["task", "50", "20 µs", "20 µs", "20 µs", "0"]);
+    await page.fill("input[name=cursor-b]", "");
+    await page.keyboard.press("Enter");
+    await page.setViewportSize({ width: 1000, height: 900 });
+    while ((await pixels(page, "#scope canvas")) === paused) await page.waitForTimeout(20);
+    await page.setViewportSize({ width: 1280, height: 900 });
+    while ((await pixels(page, "#scope canvas")) !== paused) await page.waitForTimeout(20);
+    await page.selectOption("select[name=scope-division]", "20000");
+    assert.equal((await row())?.[1], "50");
+    // The run has ended: nothing comes any more.
+    stub.tell({ ...EXAMPLE, standing: "ended" });
+    await page.locator(".state:text('Ended')").waitFor();
+    await page.click("button:text('Go on')");
+    assert.equal((await row())?.[1], "80");
+    stub.refusal = "no run goes on";
+    await page.click("button:text('Reset')");
+    await page.locator(".refused:text('no run goes on')").waitFor();
+    assert.ok(await page.locator("#scope").isVisible(), "what is not reset stays");
+  }, options);
+});
+
+test("missing edges end a stretch, though none come at first, and the worst answers are never left out", async () => {
+  await served("#live?scope=trigger+rise+10000+-+-", async (page, stub) => {
+    await page.locator(".state:text('No generator')").waitFor();
+    stub.tell(edgesFrom(0, 1));
+    const none = edgesFrom(3, 1, 0);
+    assert.equal(none.edges?.edges, "");
+    stub.tell(none);
+    stub.tell(edgesFrom(4, 60));
+    await page.locator("#scope .state:text('300 edges')").waitFor();
+    const over = page.locator("#scope .u-over");
+    const { width, height } = (await over.boundingBox())!;
+    await over.hover({ position: { x: 0.7 * width, y: 0.75 * height } });
+    const read = await page.locator("#scope .under .readout").innerText();
+    const [, high = "", low = ""] = /^task at .*high in (\d+) sweeps, low in (\d+)/.exec(read) ?? [];
+    assert.equal(Number(high) + Number(low), 99, read);
+    // Each sweep shows a hundred triggers, so that only each second one can be drawn, and the worst besides.
+    stub.tell(edgesFrom(0, 1, 20_000));
+    await page.locator("#scope .state:text('60\u202f000 edges')").waitFor();
+    await page.selectOption("select[name=scope-division]", "10000000");
+    const sweeps = await page.locator("#scope .readout:text('sweeps')").innerText();
+    assert.match(sweeps, /^10.001 of 20.000 sweeps, .*each with a latest answer/);
   });
 });
 

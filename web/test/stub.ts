@@ -59,7 +59,13 @@ export function past(n: number, more: Partial<Past> = {}): Past {
 export const HISTORY: History = {
   responder: "task",
   responders: ["hardirq", "task"],
-  runs: [past(1), past(2), past(3, { flavour: "6.12" }), past(4), past(5, { numbers: null })],
+  runs: [
+    past(1, { verdict: "invalid" }),
+    past(2, { complete: false }),
+    past(3, { flavour: "6.12" }),
+    past(4),
+    past(5, { numbers: null }),
+  ],
   omitted: 3,
   damaged: 1,
 };

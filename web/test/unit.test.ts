@@ -8,6 +8,8 @@ import { isPart } from "../src/contents.ts";
 import { type Report, SCHEMA } from "../src/contract.ts";
 import { parseReport, Unreadable } from "../src/parse.ts";
 import { doubts, tabulate } from "../src/doubts.ts";
+import { share } from "../src/drawing.ts";
+import { greatest, smallest } from "../src/extremes.ts";
 import { duration, integer, nines, quantileName, seed, several, tick, sumText } from "../src/format.ts";
 import { stepped } from "../src/growth.ts";
 import { neighbour } from "../src/latency.ts";
@@ -94,6 +96,17 @@ test("axis marks are round, inside the range and within the budget, for any rang
   }
 });
 
+test("of any many numbers there is a greatest and a least", () => {
+  const many = Array.from({ length: 500_000 }, (_, n) => n);
+  assert.deepEqual([greatest(many), smallest(many), greatest([], 7), smallest([], 7)], [499_999, 0, 7, 7]);
+});
+
+test("nothing lies at the low end of a logarithmic axis, and not infinitely far below", () => {
+  const range = { low: 10, high: 1_000 };
+  assert.deepEqual([0, -1, 10, 100].map((value) => share(value, range, true)), [0, 0, 0, 0.5]);
+  assert.equal(share(0, { low: -1, high: 1 }, false), 0.5);
+});
+
 test("a range ignores what a logarithm cannot place", () => {
   assert.deepEqual(logRange([0, -1, NaN, Infinity, 100], 1), { low: 100, high: 100 });
   assert.equal(logRange([0]), null);
@@ -151,6 +164,7 @@ test("a flavour run twice under one load is told apart by seed, and by run where
   const same = twice(1).filter((name) => name.includes("none"));
   assert.equal(same.length, 3);
   assert.ok(same.includes("6.12 preempt=none · again"));
+  assert.ok(twice(2 ** 64).some((name) => name.endsWith(`· seed ${seed(2 ** 64)}`)), "a seed is told as everywhere");
   assert.ok(twice(2).includes("6.12-rt"), "a flavour that is not ambiguous keeps its name");
 });
 

@@ -23,6 +23,11 @@ export function empty(pins: readonly string[]): Capture {
   return { pins, length: 0, times: new Float64Array(1024), codes: new Uint8Array(1024), stretches: [] };
 }
 
+/** The same edges, which stay as they are. */
+export function copyOf(of: Capture): Capture {
+  return { ...of, times: of.times.slice(), codes: of.codes.slice(), stretches: [...of.stretches] };
+}
+
 /** The edges of a run. */
 export function capture({ pins, edges, stretches }: Scope): Capture {
   const of = empty(pins);

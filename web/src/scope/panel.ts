@@ -3,6 +3,7 @@
 // each other as figures 9 to 24 of the Assessment paper hold them.
 
 import { h } from "../element.ts";
+import { greatest } from "../extremes.ts";
 import { integer } from "../format.ts";
 import { swatch } from "../look.ts";
 import { type About, clockText } from "../save.ts";
@@ -27,7 +28,7 @@ export function scopeSection(view: View, lanes: readonly Lane[]): { section: HTM
 
 function fill(section: HTMLElement, view: View, lanes: readonly Lane[]): void {
   const pins = [...new Set(lanes.flatMap(({ run }) => run.scope?.pins ?? []))];
-  const latest = Math.max(...lanes.map(({ run }) => seriesOf(run, view.responder)?.max_ns ?? 0));
+  const latest = greatest(lanes.map(({ run }) => seriesOf(run, view.responder)?.max_ns ?? 0));
   const first: Settings = { pin: pins[0] ?? "", edge: "rise", division_ns: divisionFor(latest), cursors: [null, null] };
   let settings = readSettings(readWord(location.hash, "scope"), pins, first);
   const hosts = lanes.map((lane) => h("figure", { class: "oscilloscope" }, h("p", { class: "panel-name" }, swatch(lane.look), ` ${lane.name}`), thinned(lane)));

@@ -18,13 +18,17 @@ import { measure, type Measured, type Raster, rasterise, type Sweeps, sweeps, ty
 const LANE = 30;
 const FRAME = 52;
 
-/** What a screen shows. */
-export interface Shown {
+/** The edges that a screen shows. */
+export interface Seen {
   capture: Capture;
-  settings: Settings;
-  about: About;
   /** The times of edges whose sweeps are always there. */
   keep: ReadonlySet<number>;
+}
+
+/** What a screen shows. */
+export interface Shown extends Seen {
+  settings: Settings;
+  about: About;
   /** The reader set a cursor at this time: the first, or the second. */
   set(cursor: 0 | 1, ns: number): void;
 }
@@ -33,6 +37,8 @@ export interface Shown {
 export interface Screen extends Handle {
   /** Has cursors elsewhere. */
   move(settings: Settings): void;
+  /** Shows other edges, of the same pins. */
+  show(seen: Seen): void;
 }
 
 /** The part of the screen's time that an axis shows. */
@@ -44,10 +50,11 @@ interface Drawn {
 
 /** Draws a screen into `host`, which must be in the page already. */
 export function drawScreen(host: HTMLElement, shown: Shown): Screen {
-  const { capture, capture: { pins }, about } = shown;
-  let { settings } = shown;
+  const { capture: { pins }, about } = shown;
+  let { settings, capture } = shown;
   const [from, to] = screen(settings);
-  const trigger = { pin: Math.max(0, pins.indexOf(settings.pin)), edge: settings.edge };
+  // No edge is of a pin that is not there, so then there are no sweeps.
+  const trigger = { pin: pins.indexOf(settings.pin), edge: settings.edge };
   let taken: Sweeps = sweeps(capture, trigger, [from, to], shown.keep);
   let drawn: Drawn | null = null;
   const limits: Limit[] = [];
@@ -59,7 +66,7 @@ export function drawScreen(host: HTMLElement, shown: Shown): Screen {
   const refresh = () => {
     const cursors = cursorLines(settings);
     limits.splice(0, limits.length, ...cursors);
-    told.textContent = sweepsText(taken, settings);
+    told.textContent = sweepsText(taken, settings, pins);
     const [left, right] = between(settings);
     table.replaceChildren(...measurements(pins, measure(capture, taken, [left, right]), [left, right]));
   };
@@ -68,12 +75,7 @@ export function drawScreen(host: HTMLElement, shown: Shown): Screen {
     name: "scope",
     label: `${about.title}. What is measured between the cursors is in the table below.`,
     height_px: pins.length * LANE + FRAME,
-    x: {
-      label: `time after the trigger, ${since(settings.division_ns)} a division`,
-      range: { low: from, high: to },
-      log: false,
-      text: since,
-    },
+    x: times(settings),
     y: lanes(pins),
     data: [
       [from, to],
@@ -100,8 +102,10 @@ export function drawScreen(host: HTMLElement, shown: Shown): Screen {
       handle.remove();
       host.replaceChildren();
     },
-    redraw: () => {
-      taken = sweeps(capture, trigger, [from, to], shown.keep);
+    redraw: () => handle.redraw(),
+    show: (seen) => {
+      ({ capture } = seen);
+      taken = sweeps(capture, trigger, [from, to], seen.keep);
       drawn = null;
       refresh();
       handle.redraw();
@@ -121,6 +125,13 @@ function shownBy(pen: Pen, [from, to]: Window): Pick<Drawn, "range" | "columns">
   const [left, , width] = pen.box;
   const at = (place: number) => from + ((place - low) / span) * (to - from);
   return { range: { low: at(left), high: at(left + width) }, columns: Math.max(1, Math.round(width)) };
+}
+
+/** The axis of time after the trigger. */
+function times(settings: Settings): Axis {
+  const [low, high] = screen(settings);
+  const label = `time after the trigger, ${since(settings.division_ns)} a division`;
+  return { label, range: { low, high }, log: false, text: since };
 }
 
 /** The axis of lanes: the first pin at the top. */
@@ -153,7 +164,8 @@ export function between(settings: Settings): readonly [number, number] {
   return left <= right ? [left, right] : [right, left];
 }
 
-function sweepsText({ starts, of }: Sweeps, { pin, edge }: Settings): string {
+function sweepsText({ starts, of }: Sweeps, { pin, edge }: Settings, pins: readonly string[]): string {
+  if (!pins.includes(pin)) return `No sweeps: this run has no pin ${pin}, so nothing triggers`;
   const what = edge === "either" ? "either edge" : `the ${edge === "rise" ? "rising" : "falling"} edge`;
   const by = `triggered by ${what} of ${pin}`;
   if (starts.length === of) return `${integer(of)} sweeps, ${by}`;

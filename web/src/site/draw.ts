@@ -2,6 +2,7 @@
 // Small drawings of a responder: its histogram and its longest latency over time, on axes that all responders share.
 
 import { svg } from "../element.ts";
+import { greatest, smallest } from "../extremes.ts";
 import { duration } from "../format.ts";
 import { token } from "../look.ts";
 import { clockText, type Picture, standalone } from "../save.ts";
@@ -27,8 +28,8 @@ export interface Line {
 export function axis(channels: readonly Channel[], more: readonly number[] = []): Axis {
   const measured = channels.flatMap(({ summary }) => [summary.min_ns, summary.max_ns]).filter((n) => n !== null);
   const ends = [...measured, ...more];
-  const low = Math.floor(Math.log10(Math.max(1, Math.min(...ends, 1e6))));
-  const high = Math.ceil(Math.log10(Math.max(10, ...ends)));
+  const low = Math.floor(Math.log10(Math.max(1, smallest(ends, 1e6))));
+  const high = Math.ceil(Math.log10(greatest(ends, 10)));
   return { low: 10 ** low, high: 10 ** Math.max(high, low + 1) };
 }
 
@@ -39,7 +40,7 @@ export function share(ns: number, { low, high }: Axis): number {
 
 /** Heights are logarithmic, so that a single answer is seen beside a million. */
 export function histogram({ summary, columns }: Channel, of: Axis, lines: readonly Line[] = []): SVGSVGElement {
-  const most = Math.max(1, ...columns.map((column) => column.count));
+  const most = greatest(columns.map((column) => column.count), 1);
   const bars = columns
     .filter((column) => column.count > 0)
     .map(({ low_ns, high_ns, count }) => {
@@ -92,21 +93,27 @@ function drawing(label: string, kind: string, ...shapes: SVGElement[]): SVGSVGEl
 const NAMES = 120;
 const GAP = 24;
 
+/** What the table's drawings were drawn of: while they are paused, the server tells newer numbers. */
+export interface Drawn {
+  readonly told: Told;
+  readonly axis: Axis;
+}
+
 /** All drawings of the table, a row for each responder, to be saved. */
-export function picture(table: HTMLTableElement, told: Told | null): Picture {
+export function picture(table: HTMLTableElement, drawn: Drawn | null): Picture {
+  const { told, axis: shared } = drawn ?? { told: null, axis: axis([]) };
   const channels = told?.channels ?? [];
   const body = svg("g", {});
   const write = (text: string, x: number, y: number) =>
     body.append(svg("text", { x, y, "font-size": 12, fill: token("--text") }, text));
-  const shared = axis(channels);
   const range = `${duration(shared.low)} … ${duration(shared.high)}, logarithmic`;
   write(`how often, ${range}`, NAMES, 14);
   write(`longest over time, ${range}`, NAMES + WIDTH + GAP, 14);
   let y = GAP;
   for (const row of table.tBodies[0]?.rows ?? []) {
     write(row.cells[0]?.textContent ?? "", 0, y + HEIGHT / 2 + 4);
-    [...row.querySelectorAll<SVGSVGElement>("svg")].forEach((drawn, column) => {
-      const copy = standalone(drawn);
+    [...row.querySelectorAll<SVGSVGElement>("svg")].forEach((one, column) => {
+      const copy = standalone(one);
       copy.setAttribute("x", String(NAMES + column * (WIDTH + GAP)));
       copy.setAttribute("y", String(y));
       body.append(copy);

@@ -4,6 +4,7 @@
 
 import { type Place, showDrawing, type Shown } from "../drawing.ts";
 import { h, svg } from "../element.ts";
+import { greatest, smallest } from "../extremes.ts";
 import { date, duration, integer, several, tick } from "../format.ts";
 import { type About, clockText, saveDrawing } from "../save.ts";
 import { digitsOf, marksOf, type Range } from "../ticks.ts";
@@ -149,10 +150,14 @@ function cell(
 
 const total = (losses: Readonly<Record<string, number>>) => Object.values(losses).reduce((sum, n) => sum + n, 0);
 
+/** The verdict of a run, and whether it was interrupted. */
+const outcome = ({ verdict, complete }: Pick<Past, "verdict" | "complete">) =>
+  `${verdict}${complete ? "" : ", interrupted"}`;
+
 /** A run of the wall. Its maximum never stands without what was lost. */
 function brick({ run, created, kernel, verdict, complete, numbers }: Past, responder: string, of: Axis): HTMLElement {
   const href = `report?run=${encodeURIComponent(run)}`;
-  const what = `${verdict}${complete ? "" : ", interrupted"}`;
+  const what = outcome({ verdict, complete });
   const title = [run, kernel ?? "kernel unknown", what].join("\n");
   const text =
     numbers === null
@@ -169,11 +174,11 @@ function brick({ run, created, kernel, verdict, complete, numbers }: Past, respo
 
 /** When a run began, since the first of them: in the address a place has few digits. */
 const since = (runs: readonly Past[], { created }: Past) =>
-  Date.parse(created) - Math.min(...runs.map((run) => Date.parse(run.created)));
+  Date.parse(created) - smallest(runs.map((run) => Date.parse(run.created)));
 
 /** The time that a chart shows, with some room at both ends; of a single run the day around it. */
 export function timeOf(runs: readonly Past[]): Range {
-  const last = Math.max(...runs.map((run) => since(runs, run)));
+  const last = greatest(runs.map((run) => since(runs, run)));
   const room = last === 0 ? DAY_MS / 2 : 0.01 * last;
   return { low: -room, high: last + room };
 }
@@ -221,13 +226,16 @@ function line(runs: readonly Past[], look: number, { x, y }: Place): SVGGElement
   const [key, name] = LINES[look] ?? LINES[0];
   const points = runs.flatMap((run) => {
     const ns = run.numbers?.[key] ?? null;
-    return ns === null ? [] : [{ x: x(since(runs, run)), y: y(ns), run: run.run, ns }];
+    return ns === null ? [] : [{ x: x(since(runs, run)), y: y(ns), run, ns }];
   });
   const path = points.map((point, n) => `${n === 0 ? "M" : "L"}${point.x} ${point.y}`).join("");
-  const dots = points.map((point) => {
-    const dot = svg("circle", { cx: point.x, cy: point.y, r: 3.5 });
-    const what = `${name} ${duration(point.ns)}, ${point.run}`;
-    return svg("a", { href: `report?run=${encodeURIComponent(point.run)}`, "aria-label": what }, svg("title", {}, what), dot);
+  const dots = points.map(({ run, ns, ...place }) => {
+    // The numbers of an unsound run mean nothing, and an interrupted one has those of a part.
+    const isDoubtful = run.verdict === "invalid" || !run.complete;
+    const dot = svg("circle", { cx: place.x, cy: place.y, r: 3.5, class: isDoubtful && "doubtful" });
+    const what = `${name} ${duration(ns)}, ${run.run}: ${outcome(run)}, lost ${lost(run.numbers?.losses ?? {})}`;
+    const href = `report?run=${encodeURIComponent(run.run)}`;
+    return svg("a", { href, "aria-label": what }, svg("title", {}, what), dot);
   });
   return svg("g", { class: `line look-${look}` }, svg("path", { d: path }), ...dots);
 }

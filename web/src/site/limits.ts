@@ -3,6 +3,7 @@
 // `task.max < 100us`.
 
 import { h } from "../element.ts";
+import { smallest } from "../extremes.ts";
 import { duration, integer } from "../format.ts";
 import type { Channel, Told } from "./told.ts";
 
@@ -117,7 +118,7 @@ function countOf(channel: Channel, limit: Limit): Span {
 function firstOf(channel: Channel, limit: Limit): Span | null {
   const known = worstOf(channel, limit);
   if (known !== null) {
-    const at = Math.min(...known.map(({ at_ns }) => at_ns));
+    const at = smallest(known.map(({ at_ns }) => at_ns));
     return known.length === 0 ? null : { least: at, most: at };
   }
   const slice = channel.slices.find(({ max_ns }) => isBeyond(max_ns, limit));

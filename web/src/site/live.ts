@@ -7,10 +7,10 @@ import { write, type Address } from "./address.ts";
 import { saveButtons } from "../save.ts";
 import { liveScope } from "../scope/live.ts";
 import { readWord, readZoom, zoomHash } from "../zoom.ts";
-import { axis, course, histogram, type Line, picture } from "./draw.ts";
+import { axis, course, type Drawn, histogram, type Line, picture } from "./draw.ts";
 import { keep } from "./keep.ts";
 import { alarm, limitsOf, type Limit, type Passed, readLimits, Watch } from "./limits.ts";
-import type { Channel, Drift, Told } from "./told.ts";
+import type { Channel, Drift, Standing, Told } from "./told.ts";
 import { scrollBox } from "../scroll.ts";
 
 /** A field of the form: its name in the address and in what is sent, its label, an example, what it says first. */
@@ -32,6 +32,22 @@ function fields(words: ReadonlyMap<string, string>): Map<string, HTMLInputElemen
   return new Map(FIELDS.map(field));
 }
 
+function formOf(
+  inputs: ReadonlyMap<string, HTMLInputElement>,
+  record: HTMLElement,
+  buttons: readonly HTMLElement[],
+  more: readonly HTMLElement[],
+): HTMLFormElement {
+  return h(
+    "form",
+    { class: "live" },
+    ...FIELDS.map(([name, label]) => h("label", {}, label, inputs.get(name))),
+    h("label", { class: "record" }, record, "Record to a bundle"),
+    h("span", { class: "buttons" }, ...buttons),
+    ...more,
+  );
+}
+
 /** Shows the page in `place`, until what it returns is called. */
 export function showLive(place: HTMLElement, { words }: Address): () => void {
   const inputs = fields(words);
@@ -41,37 +57,36 @@ export function showLive(place: HTMLElement, { words }: Address): () => void {
   const [stop, reset] = [h("button", { type: "button" }, "Stop"), h("button", { type: "button" }, "Reset")];
   const pause = h("button", { type: "button", "aria-pressed": "false" }, "Pause");
   const refused = h("p", { class: "refused", role: "alert" });
-  const state = h("p", { class: "state", "aria-live": "polite" }, "Not connected to the server yet.");
+  const state = h("p", { class: "state" }, "Not connected to the server yet.");
+  const aloud = h("p", { class: "aloud", role: "status" });
   const drift = h("p", { class: "exposed", role: "note", hidden: true }, DOUBT);
   const [alarms, watch] = [alarm(), new Watch()];
   let latest: Told | null = null;
+  let drawn: Drawn | null = null;
   // The table stays while its rows change, so that who scrolls or saves it is not disturbed.
   const table = h("table", {});
-  const save = saveButtons(() => picture(table, latest));
+  const save = saveButtons(() => picture(table, drawn));
   const ladder = h("div", { id: "ladder-live", hidden: true }, scrollBox("Latencies of each responder", table), save);
   const scope = liveScope();
   const keeping = keep((note) => void post("mark", refused, { note }));
-  const form = h(
-    "form",
-    { class: "live" },
-    ...FIELDS.map(([name, label]) => h("label", {}, label, inputs.get(name))),
-    h("label", { class: "record" }, record, "Record to a bundle"),
-    h("span", { class: "buttons" }, start, stop, pause, reset),
-    ...keeping.controls,
-  );
-  place.replaceChildren(h("h1", {}, "Live"), form, refused, state, drift, alarms.element, ladder, keeping.marks, scope.element);
+  const form = formOf(inputs, record, [start, stop, pause, reset], keeping.controls);
+  const parts = [form, refused, state, aloud, drift, alarms.element, ladder, keeping.marks, scope.element];
+  place.replaceChildren(h("h1", {}, "Live"), ...parts);
   const show = () => {
     if (latest === null) return;
     const { limits, wrong } = readLimits(value("limit"));
     const passed = watch.take(latest, limits);
     state.textContent = sentence(latest);
+    say(aloud, standingText(latest));
     start.disabled = ["connecting", "running", "stopping"].includes(latest.standing);
     stop.disabled = latest.standing !== "running";
     keeping.show(latest);
     alarms.show(passed, wrong);
     drift.hidden = latest.drift?.is_doubtful !== true;
     ladder.hidden = latest.channels.length === 0;
-    if (pause.getAttribute("aria-pressed") !== "true") table.replaceChildren(...rowsOf(latest, limits, passed));
+    if (isPressed(pause)) return;
+    drawn = { told: latest, axis: axis(latest.channels, limits.map(({ bound_ns }) => bound_ns)) };
+    table.replaceChildren(...rowsOf(drawn, limits, passed));
   };
   const remember = () => {
     const own = FIELDS.map(([name]) => [name, value(name)] as const);
@@ -86,16 +101,17 @@ export function showLive(place: HTMLElement, { words }: Address): () => void {
     else void post("start", refused, body);
   });
   stop.addEventListener("click", () => void post("stop", refused));
-  reset.addEventListener("click", () => void post("reset", refused).then(scope.clear));
+  reset.addEventListener("click", () => void post("reset", refused).then((isDone) => isDone && scope.clear()));
   pause.addEventListener("click", () => {
     turn(pause);
     show();
+    scope.pause(isPressed(pause));
   });
 
-  const events = listen(state, (told) => {
+  const events = listen([state, aloud], (told) => {
     latest = told;
     show();
-    scope.take(told, pause.getAttribute("aria-pressed") === "true");
+    scope.take(told);
   });
   return () => {
     events.close();
@@ -105,17 +121,24 @@ export function showLive(place: HTMLElement, { words }: Address): () => void {
 
 /** Pauses the drawing, or has it go on. */
 function turn(pause: HTMLButtonElement): void {
-  const paused = pause.getAttribute("aria-pressed") !== "true";
+  const paused = !isPressed(pause);
   pause.setAttribute("aria-pressed", String(paused));
   pause.textContent = paused ? "Go on" : "Pause";
 }
 
-/** Has `take` take what the server tells; `state` says so where it tells nothing. */
-function listen(state: HTMLElement, take: (told: Told) => void): EventSource {
+const isPressed = (pause: HTMLButtonElement) => pause.getAttribute("aria-pressed") === "true";
+
+/** Has a reader who does not see the page hear this, once. */
+function say(aloud: HTMLElement, text: string): void {
+  if (aloud.textContent !== text) aloud.textContent = text;
+}
+
+/** Has `take` take what the server tells; `told` say so where it tells nothing. */
+function listen(told: readonly HTMLElement[], take: (told: Told) => void): EventSource {
   const events = new EventSource("api/live");
   events.addEventListener("message", (event: MessageEvent<string>) => take(JSON.parse(event.data) as Told));
   events.addEventListener("error", () => {
-    state.textContent = "The server does not answer. Is `onset serve` still running?";
+    for (const one of told) say(one, "The server does not answer. Is `onset serve` still running?");
   });
   return events;
 }
@@ -136,12 +159,14 @@ function asked(value: (name: string) => string, record: boolean): object | strin
   return { ...given, record, ...(count === "" ? {} : { count: Number(count) }) };
 }
 
-async function post(what: string, refused: HTMLElement, body?: object): Promise<void> {
+/** Whether the server does it; why it does not is said in `refused`. */
+async function post(what: string, refused: HTMLElement, body?: object): Promise<boolean> {
   refused.textContent = "";
   const init = { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body ?? {}) };
   const answer = await fetch(`api/live/${what}`, init).catch(() => null);
   if (answer === null) refused.textContent = "The server does not answer. Is `onset serve` still running?";
   else if (!answer.ok) refused.textContent = (await answer.text()).trim();
+  return answer?.ok === true;
 }
 
 const DOUBT =
@@ -154,16 +179,23 @@ function ppm({ gain_ppb, uncertainty_ppb }: Drift): string {
   return `${gain_ppb < 0 ? "−" : "+"}${gain} ± ${off} ppm`;
 }
 
+const STANDINGS: Record<Standing, string> = {
+  idle: "No generator is connected. `onset generator --flavour 7.3-rt --load mixed` makes one of a guest.",
+  connecting: "Connecting …",
+  running: "Running",
+  stopping: "Stopping: waiting for the last answers",
+  ended: "Ended",
+  failed: "Failed",
+};
+
+/** What is said aloud of how things stand: without the numbers, which change four times a second. */
+function standingText({ standing, message }: Told): string {
+  return message === null ? STANDINGS[standing] : `${STANDINGS[standing]}: ${message}`;
+}
+
 /** How things stand, in words. */
 export function sentence(told: Told): string {
-  const so = {
-    idle: "No generator is connected. `onset generator --flavour 7.3-rt --load mixed` makes one of a guest.",
-    connecting: "Connecting …",
-    running: "Running",
-    stopping: "Stopping: waiting for the last answers",
-    ended: "Ended",
-    failed: "Failed",
-  }[told.standing];
+  const so = STANDINGS[told.standing];
   if (told.standing === "idle" || told.standing === "connecting") return so;
   if (told.generator === "") return told.message === null ? so : `${so}: ${told.message}`;
   const clock = told.clock === "virtual" ? "virtual time" : "its own counter";
@@ -184,9 +216,8 @@ export function lost(losses: Readonly<Record<string, number>>): string {
 }
 
 /** Head and rows of the ladder. */
-function rowsOf(told: Told, limits: readonly Limit[], passed: readonly Passed[]): HTMLElement[] {
+function rowsOf({ told, axis: shared }: Drawn, limits: readonly Limit[], passed: readonly Passed[]): HTMLElement[] {
   if (told.channels.length === 0) return [];
-  const shared = axis(told.channels, limits.map(({ bound_ns }) => bound_ns));
   const range = `${duration(shared.low)} … ${duration(shared.high)}`;
   const heads = ["min", "mean", "p99", "max", "answers", "lost"];
   const rows = told.channels.map((channel) => {

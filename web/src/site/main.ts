@@ -21,7 +21,10 @@ function show(): void {
   close();
   const address = read(location.hash);
   document.title = `onset · ${NAMES[address.page]}`;
-  links.forEach((link, n) => link.toggleAttribute("aria-current", PAGES[n] === address.page));
+  links.forEach((link, n) => {
+    if (PAGES[n] === address.page) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  });
   close = { runs: showRuns, history: showHistory, bin: showBin, live: showLive }[address.page](place, address);
 }
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redrawCharts);

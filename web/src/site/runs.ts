@@ -2,6 +2,7 @@
 // The runs of the store: filter, sort, open a report of one or of several, throw away; and the bin.
 
 import { h } from "../element.ts";
+import { keepFocus } from "../focus.ts";
 import { date, integer, several } from "../format.ts";
 import { write, type Address } from "./address.ts";
 import { scrollBox } from "../scroll.ts";
@@ -146,10 +147,11 @@ export function showRuns(place: HTMLElement, { words }: Address): () => void {
     discard.textContent = chosen.size > 1 ? `The ${chosen.size} chosen runs to the bin` : "To the bin";
     report.setAttribute("href", `report?${query}`);
     report.textContent = chosen.size === 1 ? "Report of the chosen run" : `Compare the ${chosen.size} chosen runs`;
-    box.replaceChildren(scrollBox("Runs of the store", table(shown.slice(0, ROWS_MAX), chosen, sort, show, (to) => {
+    const rows = table(shown.slice(0, ROWS_MAX), chosen, sort, show, (to) => {
       sort = to;
       show();
-    })));
+    });
+    keepFocus(box, () => box.replaceChildren(scrollBox("Runs of the store", rows)));
   };
   filter.addEventListener("input", show);
   place.querySelector("form")?.addEventListener("submit", (event) => event.preventDefault());
