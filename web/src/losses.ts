@@ -3,6 +3,7 @@
 
 import type { Losses, WorstSample } from "./contract.ts";
 import { h } from "./element.ts";
+import { emptyText } from "./empty.ts";
 import { duration, exactNs, integer, quantileName } from "./format.ts";
 import { swatch } from "./look.ts";
 import { scrollBox } from "./scroll.ts";
@@ -12,9 +13,9 @@ import type { View } from "./view.ts";
 /** The worst answers of the view's responder, one table per flavour. */
 export function showWorst(view: View, lanes: readonly Lane[]): HTMLElement {
   const tables = lanes.map((lane) => {
-    const worst = seriesOf(lane.run, view.responder)?.worst ?? [];
+    const { worst, count } = seriesOf(lane.run, view.responder) ?? { worst: [], count: 0 };
     const name = h("p", { class: "panel-name" }, swatch(lane.look), ` ${lane.name}`);
-    if (worst.length === 0) return h("div", {}, name, h("p", { class: "empty" }, "Nothing was answered here."));
+    if (worst.length === 0) return h("div", {}, name, h("p", { class: "empty" }, emptyText(count)));
     return h("div", {}, name, scrollBox(`Worst answers of ${lane.name}`, worstTable(worst), "short"));
   });
   return h(

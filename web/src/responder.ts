@@ -3,6 +3,7 @@
 
 import type { Limit } from "./chart.ts";
 import { h } from "./element.ts";
+import { emptyText } from "./empty.ts";
 import { duration, exactNs, integer } from "./format.ts";
 import { type Answers, drawHistogram } from "./histogram.ts";
 import { drawPercentiles } from "./percentile.ts";
@@ -89,7 +90,8 @@ function figure(
   const element = h("figure", { id }, h("figcaption", {}, h("h3", {}, title), h("p", {}, reading)), host);
   section.append(element);
   if (!draw(host, answers, limits, about(title))) {
-    host.append(h("p", { class: "empty" }, "Nothing was answered here."));
+    const count = answers.reduce((all, { series }) => all + series.count, 0);
+    host.append(h("p", { class: "empty" }, emptyText(count)));
     return;
   }
   // A table of a thousand rows is built only when the reader opens it.

@@ -93,7 +93,11 @@ fn line(applied: &Applied) -> String {
     let name = format!("{} = {value}", applied.knob);
     match &applied.fate {
         Fate::Changed { places, refused } => {
-            let places = if *places == 1 { String::new() } else { format!(" ({places} places)") };
+            let places = match *places {
+                0 => ": it is so already where it can be".into(),
+                1 => String::new(),
+                places => format!(" ({places} places)"),
+            };
             let refused: String =
                 refused.iter().map(|why| format!("    refused: {why}\n")).collect();
             format!("{} {name}{places}\n{refused}", toned(Tone::Good, "✓"))
