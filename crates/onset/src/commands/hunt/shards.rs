@@ -82,7 +82,14 @@ pub fn run(
     let about = whole_about;
     tell!("{}: {} trials of {} shards", directory.display(), known.trials, all.len());
     let place = (place.0, &about, directory);
-    finish(json, (hunt, grounds), place, (&known, HuntEnd::Budget), None)
+    // A shard that ended before it had made its trials had nothing new any more.
+    let ended = match hunt.budget {
+        Budget::Trials(each) if known.trials < each.saturating_mul(all.len() as u64) => {
+            HuntEnd::Stale
+        }
+        Budget::Trials(_) | Budget::Time(_) => HuntEnd::Budget,
+    };
+    finish(json, (hunt, grounds), place, (&known, ended), None)
 }
 
 fn make(
