@@ -8,7 +8,7 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use std::fs::{self, File};
 use std::io::ErrorKind;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// The cache: kernels, images, snapshots, and scratch directories of running commands.
@@ -102,15 +102,51 @@ pub(crate) fn owned(parent: &Path, prefix: &str) -> Result<Owned> {
     }
 }
 
+/// Opens a directory, and nothing else: what lies in one that others may write to may be a pipe.
+fn opened(directory: &Path) -> std::io::Result<File> {
+    fs::OpenOptions::new().read(true).custom_flags(libc::O_DIRECTORY).open(directory)
+}
+
 /// Locks a directory. `None` if somebody else has locked it, or if its file system has no locks.
 fn locked(directory: &Path, how: FlockOperation) -> std::io::Result<Option<File>> {
-    // What lies in a directory that others may write to may be anything.
-    let flags = libc::O_DIRECTORY | libc::O_NOFOLLOW;
-    let file = fs::OpenOptions::new().read(true).custom_flags(flags).open(directory)?;
+    let file = opened(directory)?;
     match rustix::io::retry_on_intr(|| flock(&file, how)) {
         Ok(()) => Ok(Some(file)),
         Err(Errno::WOULDBLOCK | Errno::NOLCK | Errno::OPNOTSUPP | Errno::NOSYS) => Ok(None),
         Err(e) => Err(e.into()),
+    }
+}
+
+/// Locks a directory as one of its users. `None` if there is none, or if its file system has no locks.
+pub(crate) fn held(directory: &Path) -> Result<Option<File>> {
+    loop {
+        let held = match locked(directory, FlockOperation::LockShared) {
+            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
+            held => held.at(directory)?,
+        };
+        // While the lock was waited for, another directory may have come in its place.
+        let is_there = held.as_ref().is_none_or(|held| {
+            let inode = |of: std::io::Result<fs::Metadata>| of.ok().map(|of| (of.dev(), of.ino()));
+            inode(held.metadata()) == inode(fs::metadata(directory))
+        });
+        if is_there {
+            return Ok(held);
+        }
+    }
+}
+
+/// Locks a directory for whoever takes it away. The outer `None` says that somebody uses it; the inner one that there is
+/// none, or that its file system has no locks.
+pub(crate) fn unused(directory: &Path) -> Result<Option<Option<File>>> {
+    let file = match opened(directory) {
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Some(None)),
+        opened => opened.at(directory)?,
+    };
+    match rustix::io::retry_on_intr(|| flock(&file, FlockOperation::NonBlockingLockExclusive)) {
+        Ok(()) => Ok(Some(Some(file))),
+        Err(Errno::WOULDBLOCK) => Ok(None),
+        Err(Errno::NOLCK | Errno::OPNOTSUPP | Errno::NOSYS) => Ok(Some(None)),
+        Err(e) => Err(std::io::Error::from(e)).at(directory),
     }
 }
 

@@ -26,6 +26,7 @@ use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Unpacks the files of a package below `root` as [`Kernels::add_debs`] does, for a fuzz target.
 #[cfg(fuzzing)]
@@ -81,6 +82,9 @@ pub struct Kernel {
     directory: PathBuf,
     hashes: Hashes,
     announce: fn(&str),
+    /// Locked as long as somebody uses the kernel, so that nobody replaces or removes it meanwhile. `None` on a file
+    /// system without locks.
+    _held: Option<Arc<fs::File>>,
 }
 
 impl Kernel {
@@ -168,6 +172,8 @@ impl Kernels {
     /// The kernel `name`. Its image is checked against the record.
     pub fn get(&self, name: &str) -> Result<Kernel> {
         let directory = self.place(name)?;
+        // The lock comes before all reading: another command may be about to replace the kernel.
+        let held = cache::held(&directory)?.map(Arc::new);
         let path = directory.join(RECORD);
         let text = match fs::read(&path) {
             Ok(text) => text,
@@ -186,7 +192,7 @@ impl Kernels {
             .map_err(|e| broken(format!("{} is damaged: {e}", path.display())))?;
         let hashes = Hashes::read(&directory)?
             .ok_or_else(|| broken("the list of its files' hashes is damaged, or missing".into()))?;
-        let kernel = Kernel { record, directory, hashes, announce: self.announce };
+        let kernel = Kernel { record, directory, hashes, announce: self.announce, _held: held };
         for file in [RECORD, IMAGE] {
             if !kernel.hashes.is_intact(Path::new(file))? {
                 return Err(broken(format!("its {file} is damaged")));
@@ -205,7 +211,17 @@ impl Kernels {
         if !place.join("kernel.json").exists() {
             return Err(Error::UnknownKernel { name: name.into(), known: self.list_names() });
         }
+        let _free = self.unused(name)?;
         cache::discard(&place)
+    }
+
+    /// Checks that no command uses the kernel of this name, if there is one, and none begins to as long as the result
+    /// lives.
+    fn unused(&self, name: &str) -> Result<Option<fs::File>> {
+        cache::unused(&self.place(name)?)?.ok_or_else(|| Error::Kernel {
+            name: name.into(),
+            why: "another command uses it; wait until that command has ended".into(),
+        })
     }
 
     fn list_names(&self) -> Vec<String> {
@@ -248,6 +264,7 @@ impl Kernels {
         self.check_free(&record.name, existing)?;
         let place = self.place(&record.name)?;
         // The old kernel goes once the new one is there: to remove its files takes a while.
+        let _free = self.unused(&record.name)?;
         let grave = self.draft()?;
         let old = grave.path().join("old");
         match fs::rename(&place, &old) {

@@ -328,7 +328,7 @@ mod tests {
         };
         Hashes::write(&directory, &["headers"]).unwrap();
         let hashes = Hashes::read(&directory).unwrap().unwrap();
-        Kernel { record, directory, hashes, announce: |_| () }
+        Kernel { record, directory, hashes, announce: |_| (), _held: None }
     }
 
     #[test]
