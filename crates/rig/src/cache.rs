@@ -135,8 +135,8 @@ pub(crate) fn held(directory: &Path) -> Result<Option<File>> {
     }
 }
 
-/// Locks a directory for whoever takes it away. The outer `None` says that somebody uses it; the inner one that there is
-/// none, or that its file system has no locks.
+/// Locks a directory for whoever takes it away. The outer `None` says that somebody uses it; the inner one that there
+/// is none, or that its file system has no locks.
 pub(crate) fn unused(directory: &Path) -> Result<Option<Option<File>>> {
     let file = match opened(directory) {
         Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Some(None)),
@@ -189,6 +189,18 @@ pub struct Parts {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_kernel_that_somebody_uses_is_neither_removed_nor_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let kernel = dir.path().join("k");
+        assert!(held(&kernel).unwrap().is_none() && unused(&kernel).unwrap().is_some());
+        fs::create_dir(&kernel).unwrap();
+        let users = [held(&kernel).unwrap(), held(&kernel).unwrap()];
+        assert!(users.iter().all(Option::is_some) && unused(&kernel).unwrap().is_none());
+        drop(users);
+        assert!(unused(&kernel).unwrap().flatten().is_some());
+    }
 
     #[test]
     fn scratch_that_is_locked_is_kept_and_no_other_whatever_processes_there_are() {
