@@ -28,7 +28,12 @@ pub(super) struct Loops {
 
 impl Loops {
     /// Those of a cyclictest that starts now.
-    pub(super) fn of(series: u16, probe: &Cyclictest, method: SleepMethod, origin: Stamp<Monotonic>) -> Loops {
+    pub(super) fn of(
+        series: u16,
+        probe: &Cyclictest,
+        method: SleepMethod,
+        origin: Stamp<Monotonic>,
+    ) -> Loops {
         Loops {
             series,
             origin,
