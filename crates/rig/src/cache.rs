@@ -93,7 +93,7 @@ pub(crate) fn owned(parent: &Path, prefix: &str) -> Result<Owned> {
         // On a file system without locks, nobody else can lock the directory to remove it, either.
         let held = match locked(directory.path(), FlockOperation::LockExclusive) {
             Err(e) if e.kind() != ErrorKind::NotFound => return Err(e).at(directory.path()),
-            held => held.ok().flatten(),
+            held => held.ok().and_then(Lock::ours),
         };
         // Another command may have removed the directory before it was locked.
         if directory.path().exists() {
@@ -107,12 +107,30 @@ fn opened(directory: &Path) -> std::io::Result<File> {
     fs::OpenOptions::new().read(true).custom_flags(libc::O_DIRECTORY).open(directory)
 }
 
-/// Locks a directory. `None` if somebody else has locked it, or if its file system has no locks.
-fn locked(directory: &Path, how: FlockOperation) -> std::io::Result<Option<File>> {
+/// What became of a lock that was asked for.
+enum Lock {
+    /// It is taken, until the file is closed.
+    Ours(File),
+    /// Somebody else has it.
+    Theirs,
+    /// The file system has no locks.
+    Unknown,
+}
+
+impl Lock {
+    /// The file that keeps it.
+    fn ours(self) -> Option<File> {
+        if let Lock::Ours(file) = self { Some(file) } else { None }
+    }
+}
+
+/// Locks a directory.
+fn locked(directory: &Path, how: FlockOperation) -> std::io::Result<Lock> {
     let file = opened(directory)?;
     match rustix::io::retry_on_intr(|| flock(&file, how)) {
-        Ok(()) => Ok(Some(file)),
-        Err(Errno::WOULDBLOCK | Errno::NOLCK | Errno::OPNOTSUPP | Errno::NOSYS) => Ok(None),
+        Ok(()) => Ok(Lock::Ours(file)),
+        Err(Errno::WOULDBLOCK) => Ok(Lock::Theirs),
+        Err(Errno::NOLCK | Errno::OPNOTSUPP | Errno::NOSYS) => Ok(Lock::Unknown),
         Err(e) => Err(e.into()),
     }
 }
@@ -122,7 +140,7 @@ pub(crate) fn held(directory: &Path) -> Result<Option<File>> {
     loop {
         let held = match locked(directory, FlockOperation::LockShared) {
             Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
-            held => held.at(directory)?,
+            held => held.at(directory)?.ours(),
         };
         // While the lock was waited for, another directory may have come in its place.
         let is_there = held.as_ref().is_none_or(|held| {
@@ -138,15 +156,12 @@ pub(crate) fn held(directory: &Path) -> Result<Option<File>> {
 /// Locks a directory for whoever takes it away. The outer `None` says that somebody uses it; the inner one that there
 /// is none, or that its file system has no locks.
 pub(crate) fn unused(directory: &Path) -> Result<Option<Option<File>>> {
-    let file = match opened(directory) {
-        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Some(None)),
-        opened => opened.at(directory)?,
-    };
-    match rustix::io::retry_on_intr(|| flock(&file, FlockOperation::NonBlockingLockExclusive)) {
-        Ok(()) => Ok(Some(Some(file))),
-        Err(Errno::WOULDBLOCK) => Ok(None),
-        Err(Errno::NOLCK | Errno::OPNOTSUPP | Errno::NOSYS) => Ok(Some(None)),
-        Err(e) => Err(std::io::Error::from(e)).at(directory),
+    match locked(directory, FlockOperation::NonBlockingLockExclusive) {
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(Some(None)),
+        lock => Ok(match lock.at(directory)? {
+            Lock::Theirs => None,
+            lock => Some(lock.ours()),
+        }),
     }
 }
 
@@ -158,8 +173,10 @@ pub(crate) fn sweep(parent: &Path, prefix: &str) -> Result<()> {
         if owner.is_none_or(|(pid, _)| pid.parse::<u32>().is_err()) {
             continue;
         }
+        // Kept until the directory is removed.
         let unowned = locked(&entry.path(), FlockOperation::NonBlockingLockExclusive);
-        if unowned.is_ok_and(|held| held.is_some()) {
+        let unowned = unowned.ok().and_then(Lock::ours);
+        if unowned.is_some() {
             let _ = fs::remove_dir_all(entry.path());
         }
     }
@@ -169,11 +186,28 @@ pub(crate) fn sweep(parent: &Path, prefix: &str) -> Result<()> {
 /// Removes a directory. Others see it vanish at once: the function first renames it to a draft, so that nobody takes
 /// the remains of a killed command for the thing. A missing directory is no error.
 pub(crate) fn discard(directory: &Path) -> Result<()> {
+    buried(directory).map(drop)
+}
+
+/// Puts a finished directory in the place of another one, which is removed once the new one is there: to remove its
+/// files takes a while. If the new one cannot be put there, the old one comes back.
+pub(crate) fn replace(made: &Path, directory: &Path) -> Result<()> {
+    let grave = buried(directory)?;
+    fs::rename(made, directory).at(directory).inspect_err(|_| {
+        let _ = fs::rename(grave.path().join(OLD), directory);
+    })
+}
+
+/// The name of what lies in a grave.
+const OLD: &str = "old";
+
+/// Moves a directory, if it is there, into a draft, in which it is removed.
+fn buried(directory: &Path) -> Result<Owned> {
     let parent = directory.parent().expect("a directory of the cache has a parent");
     let grave = owned(parent, DRAFT)?;
-    match fs::rename(directory, grave.path().join("old")) {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(e).at(directory),
-        _ => Ok(()),
+    match fs::rename(directory, grave.path().join(OLD)) {
+        Err(e) if e.kind() != ErrorKind::NotFound => Err(e).at(directory),
+        _ => Ok(grave),
     }
 }
 

@@ -76,10 +76,10 @@ struct Inner<S> {
     forked: u64,
     scouts: u64,
     without_room: u64,
+    /// Why the last of these had none.
+    no_room: Option<NoRoom>,
     /// How many forked trials go on now.
     under_way: u32,
-    /// Why the last of these was not.
-    no_room: Option<NoRoom>,
     /// Whether people heard that no guest walks any more, and that many trials had no room.
     told: (bool, bool),
 }
@@ -117,7 +117,7 @@ impl<S: Default> Walkers<S> {
 
 impl<S: Sees> Walkers<S> {
     /// What people have not heard yet of how trials are made: none is forked any more, or many were not. Both make a
-    /// work slow, and change no result.
+    /// work slow. Only where a fork came out [`otherwise`](super::OTHERWISE) earlier results are in doubt, and say so.
     pub fn news(&self) -> Option<String> {
         let mut inner = lock(&self.inner);
         let Inner { refused, forked, scouts, without_room: lacked, no_room, told, .. } =

@@ -263,19 +263,8 @@ impl Kernels {
         Hashes::write(made, &["headers"])?;
         self.check_free(&record.name, existing)?;
         let place = self.place(&record.name)?;
-        // The old kernel goes once the new one is there: to remove its files takes a while.
         let _free = self.unused(&record.name)?;
-        let grave = self.draft()?;
-        let old = grave.path().join("old");
-        match fs::rename(&place, &old) {
-            Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(e).at(&place),
-            _ => {}
-        }
-        if let Err(e) = fs::rename(made, &place) {
-            let _ = fs::rename(&old, &place);
-            return Err(e).at(&place);
-        }
-        drop(grave);
+        cache::replace(made, &place)?;
         self.get(&record.name)
     }
 
