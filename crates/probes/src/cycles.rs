@@ -320,7 +320,6 @@ impl Running {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wire::{Channel, Event, producer_of};
 
     fn cycle(number: u64, release_ns: u64, start_ns: u64, end_ns: u64) -> Cycle {
         Cycle { number, release_ns, start_ns, end_ns }
@@ -334,34 +333,12 @@ mod tests {
 
     /// The same, where so many were overwritten before each.
     fn readings_with_lost(count: u64, cycles: &[(Cycle, u64)]) -> Vec<wire::Reading> {
-        let mut channel = Channel::with_capacity(100).unwrap();
-        {
-            // SAFETY: this descriptor lives longer than the output, and nobody else writes.
-            let fd = unsafe { std::os::fd::BorrowedFd::borrow_raw(channel.fd()) };
-            // SAFETY: as above.
-            let producer = unsafe { producer_of(fd) };
-            let mut output = Output::new(producer.unwrap());
+        crate::output::readings_of(|output| {
             let probe = Cycles { period: Nanos(1_000), count };
-            let mut seen = Seen {
-                probe: &probe,
-                output: &mut output,
-                origin: None,
-                first: 0,
-                next: 0,
-                cycles: 0,
-            };
+            let mut seen =
+                Seen { probe: &probe, output, origin: None, first: 0, next: 0, cycles: 0 };
             cycles.iter().for_each(|(cycle, lost)| seen.take(*cycle, *lost));
-            output.end();
-        }
-        let mut readings = Vec::new();
-        channel
-            .drain(|event, _| {
-                if let Event::Reading(reading) = event {
-                    readings.push(*reading)
-                }
-            })
-            .unwrap();
-        readings
+        })
     }
 
     #[test]

@@ -32,3 +32,23 @@ impl Output {
         self.ring.push(&Event::ProbeEnd);
     }
 }
+
+/// The readings that `write` writes, for tests.
+#[cfg(test)]
+pub(crate) fn readings_of(write: impl FnOnce(&mut Output)) -> Vec<Reading> {
+    let mut channel = wire::Channel::with_capacity(100).expect("a channel");
+    // SAFETY: this descriptor lives longer than the output, and nobody else writes.
+    let fd = unsafe { std::os::fd::BorrowedFd::borrow_raw(channel.fd()) };
+    // SAFETY: as above.
+    let mut output = Output::new(unsafe { wire::producer_of(fd) }.expect("its ring"));
+    write(&mut output);
+    output.end();
+    let mut readings = Vec::new();
+    let drained = channel.drain(|event, _| {
+        if let Event::Reading(reading) = event {
+            readings.push(*reading);
+        }
+    });
+    drained.expect("a sound channel");
+    readings
+}

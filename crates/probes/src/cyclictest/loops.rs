@@ -118,7 +118,7 @@ fn maximum_of(line: &str) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wire::{Channel, Event, producer_of};
+    use crate::output::readings_of;
 
     #[test]
     fn lines_of_loops_are_told_from_headings_and_summary() {
@@ -148,25 +148,13 @@ mod tests {
             period: Nanos::from_millis(1),
             count: 3,
         };
-        let mut channel = Channel::with_capacity(100).unwrap();
-        // SAFETY: this descriptor lives longer than the output, and nobody else writes.
-        let fd = unsafe { std::os::fd::BorrowedFd::borrow_raw(channel.fd()) };
-        // SAFETY: as above.
-        let mut output = Output::new(unsafe { producer_of(fd) }.unwrap());
-        let mut loops = Loops::of(0, &probe, SleepMethod::ClockNanosleep, rt::now());
-        for line in ["0: 0: 50", "0: 1: 3200000", "0: 2: 60"] {
-            loops.take(line, &mut output);
-        }
-        loops.end(&mut output);
-        output.end();
-        let mut readings = Vec::new();
-        channel
-            .drain(|event, _| {
-                if let Event::Reading(reading) = event {
-                    readings.push(*reading)
-                }
-            })
-            .unwrap();
+        let readings = readings_of(|output| {
+            let mut loops = Loops::of(0, &probe, SleepMethod::ClockNanosleep, rt::now());
+            for line in ["0: 0: 50", "0: 1: 3200000", "0: 2: 60"] {
+                loops.take(line, output);
+            }
+            loops.end(output);
+        });
         let numbers: Vec<u64> = readings
             .iter()
             .filter_map(|reading| match reading {
